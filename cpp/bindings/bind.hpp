@@ -1,0 +1,105 @@
+// Purpose: what every binding file needs: arrays in, arrays out, integers without wrap-around.
+// Contract: input arrays are 1-D, C-contiguous and of exactly the named dtype, else TypeError (nothing is converted or
+// copied behind the caller's back); output arrays are read-only and own their memory through a capsule.
+// The caller must not write to an input array while the call runs: kernels run without the GIL.
+#pragma once
+
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "memorepair/errors.hpp"
+#include "memorepair/types.hpp"
+
+namespace memorepair::bindings {
+
+namespace py = pybind11;
+
+void bind_errors(py::module_& module);
+void bind_mask(py::module_& module);
+void bind_graph(py::module_& module);
+void bind_closure(py::module_& module);
+
+template <class T>
+std::span<const T> array_in(py::handle object, const char* name, const char* dtype) {
+    if (!py::isinstance<py::array>(object)) {
+        throw py::type_error(std::string(name) + ": expected a numpy array of " + dtype + ", got " +
+                             Py_TYPE(object.ptr())->tp_name);
+    }
+    const auto array = py::reinterpret_borrow<py::array>(object);
+    constexpr int kLayout = int{py::array::c_style} | int{py::detail::npy_api::NPY_ARRAY_ALIGNED_};
+    if (!py::array_t<T>::check_(object) || array.ndim() != 1 || (array.flags() & kLayout) != kLayout) {
+        throw py::type_error(std::string(name) + ": expected a 1-D C-contiguous numpy array of " + dtype + ", got " +
+                             std::to_string(array.ndim()) + "-D " + py::str(array.dtype()).cast<std::string>() +
+                             ((array.flags() & kLayout) != kLayout ? ", not contiguous or not aligned" : ""));
+    }
+    return {static_cast<const T*>(array.data()), static_cast<std::size_t>(array.size())};
+}
+
+inline std::span<const NodeId> ids_in(py::handle object, const char* name) {
+    return array_in<NodeId>(object, name, "uint32");
+}
+
+inline std::span<const Weight> weights_in(py::handle object, const char* name) {
+    return array_in<Weight>(object, name, "int64");
+}
+
+// `dtype` is given because bool arrays travel as bytes.
+template <class Vector>
+py::array array_out(Vector values, const py::dtype& dtype) {
+    auto owner = std::make_unique<Vector>(std::move(values));
+    Vector* const raw = owner.get();
+    const py::capsule capsule(raw, [](void* pointer) { delete static_cast<Vector*>(pointer); });
+    (void)owner.release();  // the capsule owns it from here on
+    py::array array(dtype, {static_cast<py::ssize_t>(raw->size())}, {dtype.itemsize()}, raw->data(), capsule);
+    array.attr("flags").attr("writeable") = false;
+    return array;
+}
+
+inline py::array ids_out(std::vector<NodeId> ids) {
+    return array_out(std::move(ids), py::dtype::of<NodeId>());
+}
+
+// A Python integer (or anything with __index__) as a signed 64-bit number; what does not fit is clamped, so that the range
+// check of the caller refuses it with its own message. bool is an int in Python and no count here.
+inline std::int64_t integer_in(py::handle object, const char* name) {
+    if (PyBool_Check(object.ptr()) || !PyIndex_Check(object.ptr())) {
+        throw py::type_error(std::string(name) + ": expected an int, got " + Py_TYPE(object.ptr())->tp_name);
+    }
+    const auto index = py::reinterpret_steal<py::object>(PyNumber_Index(object.ptr()));
+    if (!index) {
+        throw py::error_already_set();
+    }
+    int overflow = 0;
+    const long long value = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
+    if (overflow != 0) {
+        return overflow > 0 ? INT64_MAX : INT64_MIN;
+    }
+    return value;
+}
+
+// A number of nodes: never negative; too large is for the core to refuse.
+inline std::uint64_t count_in(py::handle object, const char* name) {
+    const std::int64_t value = integer_in(object, name);
+    if (value < 0) {
+        throw InvalidGraph(std::string(name) + ": expected at least 0, got " + py::str(object).cast<std::string>());
+    }
+    return static_cast<std::uint64_t>(value);
+}
+
+// A node id: never negative; too large is for the core to refuse.
+inline std::uint64_t node_in(py::handle object, const char* name) {
+    const std::int64_t value = integer_in(object, name);
+    if (value < 0) {
+        throw NodeRange(std::string(name) + ": expected at least 0, got " + py::str(object).cast<std::string>());
+    }
+    return static_cast<std::uint64_t>(value);
+}
+
+}  // namespace memorepair::bindings

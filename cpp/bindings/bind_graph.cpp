@@ -1,0 +1,83 @@
+// Purpose: memorepair._core.ProvenanceGraph, but for its closure (bind_closure.cpp).
+// Contract: memorepair/graph.hpp; locking in graph_handle.hpp.
+#include "graph_handle.hpp"
+#include "memorepair/mask.hpp"
+
+namespace memorepair::bindings {
+
+namespace {
+
+using Handle = std::shared_ptr<GraphHandle>;
+
+Handle from_edges(const py::object& num_nodes, const py::object& sources, const py::object& targets) {
+    const std::uint64_t num = count_in(num_nodes, "num_nodes");
+    const std::span<const NodeId> from = ids_in(sources, "sources");
+    const std::span<const NodeId> to = ids_in(targets, "targets");
+    const py::gil_scoped_release release;
+    return std::make_shared<GraphHandle>(ProvenanceGraph::from_edges(num, from, to));
+}
+
+void append(GraphHandle& handle, const py::object& num_new_nodes, const py::object& sources,
+            const py::object& targets) {
+    const std::uint64_t num = count_in(num_new_nodes, "num_new_nodes");
+    const std::span<const NodeId> from = ids_in(sources, "sources");
+    const std::span<const NodeId> to = ids_in(targets, "targets");
+    handle.write([&](ProvenanceGraph& graph) { graph.append(num, from, to); });
+}
+
+template <Mask (ProvenanceGraph::*Kernel)(std::span<const NodeId>) const>
+Mask search(const GraphHandle& handle, const py::object& roots) {
+    const std::span<const NodeId> span = ids_in(roots, "roots");
+    return handle.read([&](const ProvenanceGraph& graph) { return (graph.*Kernel)(span); });
+}
+
+template <std::vector<NodeId> (ProvenanceGraph::*Kernel)(std::uint64_t) const>
+py::array list(const GraphHandle& handle, const py::object& node) {
+    const std::uint64_t id = node_in(node, "node");
+    return ids_out(handle.read([&](const ProvenanceGraph& graph) { return (graph.*Kernel)(id); }));
+}
+
+template <std::vector<NodeId> (ProvenanceGraph::*Kernel)() const>
+py::array whole(const GraphHandle& handle) {
+    return ids_out(handle.read([](const ProvenanceGraph& graph) { return (graph.*Kernel)(); }));
+}
+
+std::uint64_t num_nodes(const GraphHandle& handle) {
+    return handle.read([](const ProvenanceGraph& graph) { return graph.num_nodes(); });
+}
+
+std::uint64_t num_edges(const GraphHandle& handle) {
+    return handle.read([](const ProvenanceGraph& graph) { return graph.num_edges(); });
+}
+
+std::string repr(const GraphHandle& handle) {
+    return "ProvenanceGraph(num_nodes=" + std::to_string(num_nodes(handle)) +
+           ", num_edges=" + std::to_string(num_edges(handle)) + ")";
+}
+
+}  // namespace
+
+void bind_graph(py::module_& module) {
+    py::classh<GraphHandle>(module, "ProvenanceGraph", "An influence graph that only grows. Safe to share among threads.",
+                            py::is_final())
+        .def_static("from_edges", &from_edges, py::arg("num_nodes"), py::arg("sources"), py::arg("targets"),
+                    "Nodes 0 to num_nodes - 1; sources[i] influences targets[i] (uint32). Self edges are dropped, "
+                    "duplicates merged. Raises NodeRangeError, InvalidGraphError, CapacityError.")
+        .def_property_readonly("num_nodes", &num_nodes)
+        .def_property_readonly("num_edges", &num_edges)
+        .def("append", &append, py::arg("num_new_nodes"), py::arg("sources"), py::arg("targets"),
+             "Add nodes with the next ids, then edges between any nodes. An append that raises has changed nothing.")
+        .def("reach", &search<&ProvenanceGraph::reach>, py::arg("roots"),
+             "Everything the roots influence, the roots included.")
+        .def("ancestors", &search<&ProvenanceGraph::ancestors>, py::arg("roots"),
+             "Everything that influences the roots, the roots included.")
+        .def("parents", &list<&ProvenanceGraph::parents>, py::arg("node"), "Sorted, read-only uint32.")
+        .def("children", &list<&ProvenanceGraph::children>, py::arg("node"), "Sorted, read-only uint32.")
+        .def("groups", &whole<&ProvenanceGraph::groups>,
+             "Per node its strongly connected component, numbered as order() lists them.")
+        .def("order", &whole<&ProvenanceGraph::order>,
+             "All nodes, influence first; nodes of a group adjacent and ascending; smallest id first among what is ready.")
+        .def("__repr__", &repr);
+}
+
+}  // namespace memorepair::bindings

@@ -1,0 +1,121 @@
+// Purpose: memorepair._core.Mask.
+// Contract: memorepair/mask.hpp; immutable, so every method runs without the GIL and without a lock.
+#include "bind.hpp"
+#include "memorepair/mask.hpp"
+
+namespace memorepair::bindings {
+
+namespace {
+
+template <Mask (*Operation)(const Mask&, const Mask&)>
+Mask combine(const Mask& left, const Mask& right) {
+    const py::gil_scoped_release release;
+    return Operation(left, right);
+}
+
+Mask unite(const Mask& left, const Mask& right) {
+    return left | right;
+}
+Mask intersect(const Mask& left, const Mask& right) {
+    return left & right;
+}
+Mask subtract(const Mask& left, const Mask& right) {
+    return left - right;
+}
+
+Mask from_ids(const py::object& ids, const py::object& size) {
+    const std::span<const NodeId> span = ids_in(ids, "ids");
+    const std::uint64_t num = count_in(size, "size");
+    const py::gil_scoped_release release;
+    return Mask::from_ids(span, num);
+}
+
+Mask from_bytes(const py::bytes& data) {
+    char* raw = nullptr;
+    py::ssize_t length = 0;
+    if (PyBytes_AsStringAndSize(data.ptr(), &raw, &length) != 0) {
+        throw py::error_already_set();
+    }
+    const py::gil_scoped_release release;
+    return Mask::from_bytes({reinterpret_cast<const std::uint8_t*>(raw), static_cast<std::size_t>(length)});
+}
+
+py::bytes to_bytes(const Mask& mask) {
+    std::vector<std::uint8_t> data;
+    {
+        const py::gil_scoped_release release;
+        data = mask.to_bytes();
+    }
+    return {reinterpret_cast<const char*>(data.data()), data.size()};
+}
+
+py::array ids_of(const Mask& mask) {
+    std::vector<NodeId> ids;
+    {
+        const py::gil_scoped_release release;
+        ids = mask.ids();
+    }
+    return ids_out(std::move(ids));
+}
+
+py::array test(const Mask& mask, const py::object& ids) {
+    const std::span<const NodeId> span = ids_in(ids, "ids");
+    std::vector<std::uint8_t> hit(span.size());
+    {
+        const py::gil_scoped_release release;
+        mask.test(span, hit);
+    }
+    return array_out(std::move(hit), py::dtype::of<bool>());
+}
+
+py::array filter(const Mask& mask, const py::object& ids) {
+    const std::span<const NodeId> span = ids_in(ids, "ids");
+    std::vector<NodeId> kept;
+    {
+        const py::gil_scoped_release release;
+        kept = mask.filter(span);
+    }
+    return ids_out(std::move(kept));
+}
+
+std::string repr(const Mask& mask) {
+    return "Mask(size=" + std::to_string(mask.size()) + ", count=" + std::to_string(mask.count()) + ")";
+}
+
+}  // namespace
+
+void bind_mask(py::module_& module) {
+    py::classh<Mask>(module, "Mask", "An immutable set of node ids below `size`.", py::is_final())
+        .def(py::init([](const py::object& size) { return Mask(count_in(size, "size")); }), py::arg("size") = 0,
+             "The empty set below `size`.")
+        .def_static("from_ids", &from_ids, py::arg("ids"), py::arg("size"),
+                    "The set of `ids` (uint32, any order, repeats allowed). Raises NodeRangeError.")
+        .def_static("from_bytes", &from_bytes, py::arg("data"),
+                    "What to_bytes() wrote. Raises InvalidMaskError for anything else.")
+        .def_property_readonly("size", &Mask::size, "Ids are below this number.")
+        .def("count", &Mask::count, "How many ids are set.")
+        .def("ids", &ids_of, "The set ids, sorted, as a read-only uint32 array.")
+        .def("test", &test, py::arg("ids"), "For each of `ids`, is it set? A read-only bool array.")
+        .def("filter", &filter, py::arg("ids"), "The `ids` that are NOT set, in order, repeats kept.")
+        .def(
+            "resized", [](const Mask& mask, const py::object& size) { return mask.resized(count_in(size, "size")); },
+            py::arg("size"), "The same ids below another size. Raises NodeRangeError if one does not fit.")
+        .def("to_bytes", &to_bytes, "Compact and canonical: equal masks give equal bytes.")
+        .def("__or__", &combine<unite>, py::is_operator())
+        .def("__and__", &combine<intersect>, py::is_operator())
+        .def("__sub__", &combine<subtract>, py::is_operator())
+        .def(
+            "__eq__", [](const Mask& left, const Mask& right) { return left == right; }, py::is_operator())
+        .def("__bool__", [](const Mask& mask) { return mask.count() != 0; })
+        .def(
+            "__contains__",
+            [](const Mask& mask, const py::object& id) {
+                // As in a set, an id past the size is simply not in it; `test` and `filter` are the strict ones.
+                const auto node = node_in(id, "mask id");
+                return node < mask.size() && mask.contains(node);
+            },
+            py::arg("id"))
+        .def("__repr__", &repr);
+}
+
+}  // namespace memorepair::bindings

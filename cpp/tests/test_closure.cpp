@@ -1,0 +1,231 @@
+// Purpose: the closure solver and its verifier against brute force over all subsets.
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "check.hpp"
+#include "memorepair/closure.hpp"
+#include "memorepair/errors.hpp"
+
+using namespace memorepair;
+using Ids = std::vector<NodeId>;
+using Weights = std::vector<Weight>;
+
+namespace {
+
+struct Case {
+    NodeId n = 0;
+    Ids sources;
+    Ids targets;
+    Weights weights;
+    std::optional<Mask> executable;
+    std::optional<Mask> within;
+
+    ProvenanceGraph graph() const { return ProvenanceGraph::from_edges(n, sources, targets); }
+    ClosureProblem problem() const {
+        return {weights, executable ? &*executable : nullptr, within ? &*within : nullptr};
+    }
+};
+
+struct Best {
+    Wide value = 0;
+    std::uint32_t set = 0;
+};
+
+// Every subset of at most 2^n: the largest value, then the fewest nodes. Optima form a lattice, so the fewest is unique.
+Best brute_force(const Case& c) {
+    std::uint32_t inside = (1U << c.n) - 1;
+    if (c.within) {
+        inside = 0;
+        for (const NodeId v : c.within->ids()) inside |= 1U << v;
+    }
+    std::uint32_t can_run = ~0U;
+    if (c.executable) {
+        can_run = 0;
+        for (const NodeId v : c.executable->ids()) can_run |= 1U << v;
+    }
+    Ids needs(c.n);
+    for (std::size_t e = 0; e < c.sources.size(); ++e) needs[c.targets[e]] |= 1U << c.sources[e];
+    Best best;
+    int fewest = 0;
+    for (std::uint32_t set = 1; set < (1U << c.n); ++set) {
+        if ((set & ~inside) != 0 || (set & ~can_run) != 0) continue;
+        Wide value = 0;
+        bool closed = true;
+        for (NodeId v = 0; v < c.n && closed; ++v) {
+            if ((set >> v & 1U) == 0) continue;
+            closed = (needs[v] & inside & ~set) == 0;
+            value += c.weights[v];
+        }
+        if (closed && (value > best.value || (value == best.value && std::popcount(set) < fewest))) {
+            best = {value, set};
+            fewest = std::popcount(set);
+        }
+    }
+    return best;
+}
+
+bool verify(const ProvenanceGraph& graph, const Case& c, const Closure& k) {
+    return verify_closure(graph, c.problem(), k.selected, k.objective, k.certificate.sources, k.certificate.targets,
+                          k.certificate.flow, k.certificate.absorbed);
+}
+
+Mask random_mask(check::Random& random, NodeId n, std::uint64_t percent) {
+    Ids ids;
+    for (NodeId v = 0; v < n; ++v) {
+        if (random.below(100) < percent) ids.push_back(v);
+    }
+    return Mask::from_ids(ids, n);
+}
+
+Case random_case(check::Random& random, NodeId max_nodes) {
+    Case c;
+    c.n = static_cast<NodeId>(random.below(max_nodes + 1));
+    const std::uint64_t num_edges = c.n == 0 ? 0 : random.below(3 * c.n + 1);
+    const bool acyclic = random.below(2) == 0;
+    for (std::uint64_t e = 0; e < num_edges; ++e) {
+        auto s = static_cast<NodeId>(random.below(c.n));
+        auto t = static_cast<NodeId>(random.below(c.n));
+        if (acyclic && s > t) std::swap(s, t);
+        c.sources.push_back(s);
+        c.targets.push_back(t);
+    }
+    const std::uint64_t kind = random.below(4);
+    const Weight most = kind == 0 ? 1 : kind == 1 ? 5 : kind == 2 ? 1000 : (Weight{1} << 62) / (c.n + 1);
+    for (NodeId v = 0; v < c.n; ++v) {
+        const Weight weight = kind == 3 && random.below(2) == 0 ? most : random.between(0, most);
+        c.weights.push_back(random.below(2) == 0 ? weight : -weight);
+    }
+    if (random.below(3) == 0) c.executable = random_mask(random, c.n, 85);
+    if (random.below(3) == 0) c.within = random_mask(random, c.n, 75);
+    return c;
+}
+
+// Each change of a proof must be refused.
+void check_tampering(const ProvenanceGraph& graph, const Case& c, const Closure& k, check::Random& random) {
+    const auto refused = [&](auto&& change) {
+        Closure other = k;
+        change(other);
+        CHECK(!verify(graph, c, other));
+    };
+    refused([](Closure& x) { ++x.objective; });
+    refused([](Closure& x) { --x.objective; });
+    refused([](Closure& x) { x.selected = x.selected.resized(x.selected.size() + 1); });
+    refused([](Closure& x) { x.certificate.absorbed.push_back(0); });
+    refused([](Closure& x) { x.certificate.flow.push_back(1); });
+    if (c.n > 0) {
+        const auto v = static_cast<NodeId>(random.below(c.n));
+        const Mask one = Mask::from_ids(Ids{v}, c.n);
+        refused([&](Closure& x) { x.selected = x.selected.contains(v) ? x.selected - one : x.selected | one; });
+        refused([&](Closure& x) { ++x.certificate.absorbed[v]; });
+        refused([&](Closure& x) { --x.certificate.absorbed[v]; });
+    }
+    if (!k.certificate.flow.empty()) {
+        const auto i = static_cast<std::size_t>(random.below(k.certificate.flow.size()));
+        refused([&](Closure& x) { x.certificate.flow[i] = 0; });
+        refused([&](Closure& x) { x.certificate.flow[i] = -x.certificate.flow[i]; });
+        refused([&](Closure& x) { x.certificate.sources[i] = c.n; });
+        refused([&](Closure& x) { x.certificate.sources[i] = x.certificate.targets[i]; });
+    }
+}
+
+void test_brute_force() {
+    check::Random random(6);
+    for (int round = 0; round < 6000; ++round) {
+        const Case c = random_case(random, 10);
+        const ProvenanceGraph graph = c.graph();
+        const Closure k = solve_closure(graph, c.problem());
+        const Best best = brute_force(c);
+        std::uint32_t set = 0;
+        for (const NodeId v : k.selected.ids()) set |= 1U << v;
+        CHECK(k.objective == best.value);
+        CHECK(set == best.set);
+        CHECK(verify(graph, c, k));
+        check_tampering(graph, c, k, random);
+    }
+}
+
+// Larger than brute force reaches: the verifier, itself checked above, is the judge.
+void test_verified() {
+    check::Random random(7);
+    for (int round = 0; round < 150; ++round) {
+        const Case c = random_case(random, 2000);
+        const ProvenanceGraph graph = c.graph();
+        CHECK(verify(graph, c, solve_closure(graph, c.problem())));
+    }
+    // Layers with many shared requirements: relabelling, gaps and returned flow all happen.
+    for (int round = 0; round < 60; ++round) {
+        Case c;
+        const NodeId width = 40;
+        const NodeId layers = 20;
+        c.n = width * layers;
+        for (NodeId v = width; v < c.n; ++v) {
+            for (std::uint64_t e = 0; e < 1 + random.below(5); ++e) {
+                c.sources.push_back(static_cast<NodeId>((v / width - 1) * width + random.below(width)));
+                c.targets.push_back(v);
+            }
+        }
+        if (round % 3 == 0) {
+            for (std::uint64_t e = 0; e < random.below(60); ++e) {  // a few arcs back make large components
+                c.sources.push_back(static_cast<NodeId>(random.below(c.n)));
+                c.targets.push_back(static_cast<NodeId>(random.below(c.n)));
+            }
+        }
+        for (NodeId v = 0; v < c.n; ++v) c.weights.push_back(random.between(-100, v / width >= 10 ? 120 : 60));
+        const ProvenanceGraph graph = c.graph();
+        CHECK(verify(graph, c, solve_closure(graph, c.problem())));
+    }
+    // A ladder doubles the number of paths at each rung: whatever counts along paths must not overflow.
+    for (const Weight scale : {Weight{1}, Weight{1} << 50}) {
+        Case c;
+        c.n = 2000;
+        for (NodeId v = 1; v < c.n; ++v) {
+            for (NodeId back = 1; back <= std::min<NodeId>(v, 3); ++back) {
+                c.sources.push_back(v - back);
+                c.targets.push_back(v);
+            }
+        }
+        for (NodeId v = 0; v < c.n; ++v) c.weights.push_back(scale * random.between(-2, 2));
+        const ProvenanceGraph graph = c.graph();
+        CHECK(verify(graph, c, solve_closure(graph, c.problem())));
+    }
+}
+
+void test_limits() {
+    Case c;
+    c.n = 2;
+    c.sources = {0};
+    c.targets = {1};
+    const Weight top = Weight{1} << 62;
+    c.weights = {0, top};
+    CHECK(solve_closure(c.graph(), c.problem()).objective == top);
+    c.weights = {-1, top};
+    CHECK_THROWS(solve_closure(c.graph(), c.problem()), WeightOverflow);
+    c.weights = {INT64_MIN, INT64_MIN};
+    CHECK_THROWS(solve_closure(c.graph(), c.problem()), WeightOverflow);
+    c.weights = {-1, top};
+    c.within = Mask::from_ids(Ids{1}, 2);  // what is outside does not count
+    CHECK(solve_closure(c.graph(), c.problem()).objective == top);
+    c.within = Mask(3);
+    CHECK_THROWS(solve_closure(c.graph(), c.problem()), InvalidGraph);
+    c.within.reset();
+    c.weights = {1};
+    CHECK_THROWS(solve_closure(c.graph(), c.problem()), InvalidGraph);
+    // A ring with all the weight the limit allows: flow inside the component runs both ways.
+    Case ring;
+    ring.n = 4;
+    ring.sources = {0, 1, 2, 3};
+    ring.targets = {1, 2, 3, 0};
+    ring.weights = {top / 2, -(top / 4), top / 4 - 1, -1};
+    const Closure k = solve_closure(ring.graph(), ring.problem());
+    CHECK(k.selected.count() == 4 && verify(ring.graph(), ring, k));
+}
+
+}  // namespace
+
+int main() {
+    test_brute_force();
+    test_verified();
+    test_limits();
+    return check::finish("closure");
+}

@@ -1,0 +1,98 @@
+"""Exact numbers with units: costs, values, weights, cost weights.
+
+Contract: an amount is rounded once, half up, to 10**-6 of its unit and is an integer of micro-units ever after;
+everything that follows is exact. A cost carries its unit; units never mix. NaN, infinities, negative zero, negative
+numbers and bools are refused by name.
+Source: contract.md section 3 (lambda on raw units means nothing, so units are kept apart).
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+import re
+from decimal import Decimal
+from fractions import Fraction
+
+import msgspec
+
+from memorepair.errors import InvalidAmountError
+
+MICRO = 1_000_000
+MAX_MICRO = 2**62
+_COST = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?)\s*([^\W\d_][\w/%.-]{0,31})\s*\Z")
+
+
+class Cost(msgspec.Struct, frozen=True):
+    """A cost in micro-units of `unit`."""
+
+    micro: int
+    unit: str
+
+    @property
+    def amount(self) -> Fraction:
+        """The cost in its unit, exactly."""
+        return Fraction(self.micro, MICRO)
+
+    def __str__(self) -> str:
+        return f"{shown(self.micro)} {self.unit}"
+
+
+def exact(number: object, what: str) -> Fraction:
+    """Return a finite, non-negative number exactly; raise InvalidAmountError otherwise."""
+    if isinstance(number, bool) or not isinstance(number, (numbers.Real, Decimal)):
+        raise InvalidAmountError(f"{what}: expected a number, got {number!r} ({type(number).__name__})")
+    if isinstance(number, numbers.Rational):
+        fraction = Fraction(int(number.numerator), int(number.denominator))
+    elif isinstance(number, Decimal):
+        if not number.is_finite() or (number.is_zero() and number.is_signed()):
+            raise InvalidAmountError(f"{what}: expected a finite number >= 0, got {number}")
+        fraction = Fraction(number)
+    else:
+        value = float(number)
+        if not math.isfinite(value) or (value == 0 and math.copysign(1, value) < 0):
+            raise InvalidAmountError(f"{what}: expected a finite number >= 0, got {value!r}")
+        fraction = Fraction(value)
+    if fraction < 0:
+        raise InvalidAmountError(f"{what}: expected a number >= 0, got {number}")
+    return fraction
+
+
+def to_micro(number: object, what: str) -> int:
+    """Return `number` in micro-units, rounded half up; below 2**62."""
+    micro = (exact(number, what) * MICRO * 2 + 1) // 2
+    if micro >= MAX_MICRO:
+        raise InvalidAmountError(f"{what}: expected less than 2**62 micro-units, got {number}; use a larger unit")
+    return int(micro)
+
+
+def parse_cost(cost: str | Cost | None, what: str = "cost") -> Cost | None:
+    """Parse "250 tokens", "1.5 ms", "0.02 usd"; None stays None."""
+    if cost is None or isinstance(cost, Cost):
+        return cost
+    match = _COST.match(cost) if isinstance(cost, str) else None
+    if match is None:
+        raise InvalidAmountError(f"{what}: expected a number >= 0 and a unit, such as '250 tokens', got {cost!r}")
+    return Cost(to_micro(Decimal(match[1]), what), match[2])
+
+
+def parse_cost_weight(cost_weight: object) -> Fraction:
+    """Return lambda exactly: an int, Fraction, Decimal, or text such as "0.3" or "3/10"; a float is refused."""
+    if isinstance(cost_weight, float):
+        raise InvalidAmountError(
+            f"cost_weight: expected an exact number, got the float {cost_weight!r}; write it as text"
+        )
+    if isinstance(cost_weight, str):
+        try:
+            cost_weight = Fraction(cost_weight)
+        except (ValueError, ZeroDivisionError):
+            raise InvalidAmountError(
+                f"cost_weight: expected a number such as '0.3' or '3/10', got {cost_weight!r}"
+            ) from None
+    return exact(cost_weight, "cost_weight")
+
+
+def shown(micro: int) -> str:
+    """Micro-units as a short decimal."""
+    text = f"{micro // MICRO}.{micro % MICRO:06d}".rstrip("0")
+    return text.rstrip(".")

@@ -1,0 +1,96 @@
+"""Running user code: operators and validators under a deadline, their answers checked and copied.
+
+Contract: `run_operator` returns an encoded, immutable draft or raises OperatorError; `judge` returns None for a pass
+and a reason otherwise. Nothing user code does after its deadline can matter: its answer is never looked at again.
+Invariants: only an explicit pass is a pass; any exception, hang or wrong type is a failure with a reason.
+Source: MemoRepair phase 4; semantics.md section 8.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import msgspec
+
+from memorepair.amounts import Cost, parse_cost
+from memorepair.content import Body, decode, encode
+from memorepair.errors import MemorepairError, OperatorError
+from memorepair.rules import Draft, Job, Operator, Validator, Verdict
+
+R = TypeVar("R")
+
+
+class Made(msgspec.Struct, frozen=True):
+    """A draft, encoded: what an operator made cannot change any more."""
+
+    body: Body
+    cost: Cost | None
+    facts: str | None
+
+    def draft(self) -> Draft:
+        """Return a fresh copy for a validator."""
+        content = decode(self.body.codec, self.body.body, self.body.digest)
+        facts = None if self.facts is None else msgspec.json.decode(self.facts)
+        return Draft(content, None if self.cost is None else str(self.cost), facts)
+
+
+def within_deadline(what: str, timeout_seconds: float, call: Callable[[], R]) -> R:
+    """Return call(), or raise OperatorError when it raises anything or does not return in time."""
+    answers: queue.SimpleQueue[tuple[bool, Any]] = queue.SimpleQueue()
+
+    def work() -> None:
+        try:
+            answers.put((True, call()))
+        except BaseException as error:  # user code may raise anything, SystemExit included
+            answers.put((False, error))
+
+    # A daemon thread: one that never returns must not keep the process alive, and its late answer has no reader.
+    threading.Thread(target=work, name=f"memorepair {what}", daemon=True).start()
+    try:
+        is_done, answer = answers.get(timeout=timeout_seconds)
+    except queue.Empty:
+        raise OperatorError(f"{what} missed its deadline of {timeout_seconds:g} s; a late answer is refused") from None
+    if is_done:
+        result: R = answer
+        return result
+    raise OperatorError(f"{what} raised {type(answer).__name__}: {_first_line(answer)}") from answer
+
+
+def run_operator(operator: Operator, job: Job) -> Made:
+    """Run an operator and encode what it returns."""
+    what = f"operator {operator.name}@{operator.version} for {job.key!r}"
+    draft = within_deadline(what, operator.timeout_seconds, lambda: operator.function(job))
+    if not isinstance(draft, Draft):
+        raise OperatorError(f"{what}: expected a Draft, got {type(draft).__name__}; return memorepair.Draft(content)")
+    try:
+        facts = None if draft.facts is None else encode(draft.facts).body.decode()
+        return Made(encode(draft.content), parse_cost(draft.cost), facts)
+    except MemorepairError as error:
+        raise OperatorError(f"{what}: {error}") from error
+
+
+def judge(validators: list[Validator], job: Job, made: Made) -> str | None:
+    """Return None when every validator passes the draft, otherwise the first reason against it."""
+    for validator in validators:
+        what = f"validator {validator.name}"
+        try:
+            verdict = within_deadline(what, validator.timeout_seconds, _call(validator, job, made))
+        except OperatorError as error:
+            return str(error)
+        if not isinstance(verdict, Verdict) or not isinstance(verdict.is_passed, bool):
+            return f"{what}: expected passed() or failed(reason), got {verdict!r:.80}; that is not a pass"
+        if not verdict.is_passed:
+            return f"{what}: {verdict.reason}"
+    return None
+
+
+def _call(validator: Validator, job: Job, made: Made) -> Callable[[], Verdict]:
+    return lambda: validator.function(job, made.draft())
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).splitlines()
+    return lines[0][:300] if lines else "no message"

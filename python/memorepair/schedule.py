@@ -1,0 +1,84 @@
+"""Schedules: what a candidate is worth and what repairing it costs.
+
+Contract: a schedule gives every candidate a value and a cost as exact micro-units, and a cost weight (lambda) of its
+own. Costs in different units never meet: MixedUnitsError.
+`normalised` (the paper's operating point): value = weight x (1 + recorded reads); cost = recorded derivation cost over
+the mean recorded cost of derived heads, missing = 1; cost weight 3/10.
+Source: contract.md section 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+
+import msgspec
+
+from memorepair.amounts import MICRO, to_micro
+from memorepair.candidates import Candidate
+from memorepair.errors import InvalidRequestError, MixedUnitsError
+from memorepair.scope import View
+
+ScheduleFunction = Callable[[Candidate], tuple[object, object]]
+
+
+class Priced(msgspec.Struct, frozen=True):
+    """Values and costs of a plan's candidates, in micro-units, in the order of the candidates."""
+
+    schedule: str
+    values: tuple[int, ...]
+    costs: tuple[int, ...]
+    recorded: tuple[int, ...]  # recorded costs in micro-units of `unit`; a missing one counts as the mean
+    unit: str  # "" when no cost is recorded
+    cost_weight: Fraction
+
+
+def price(view: View, candidates: list[Candidate], schedule: str | ScheduleFunction) -> Priced:
+    """Price the candidates by a schedule's name or by a function `candidate -> (value, cost)`."""
+    unit = _unit(candidates)
+    mean = _mean_cost(view, unit)
+    recorded = tuple(c.row.cost if c.row.cost is not None else _half_up(mean) for c in candidates)
+    if schedule == "normalised":
+        values = tuple(c.row.weight * (1 + c.use.reads) for c in candidates)
+        costs = tuple(
+            MICRO if c.row.cost is None or not mean else _half_up(c.row.cost * MICRO / mean) for c in candidates
+        )
+        return Priced("normalised", values, costs, recorded, unit, Fraction(3, 10))
+    if not callable(schedule):
+        raise InvalidRequestError(f"schedule: expected 'normalised' or a function, got {schedule!r}")
+    pairs = [_pair(schedule, candidate) for candidate in candidates]
+    return Priced(
+        getattr(schedule, "__name__", "function"),
+        tuple(value for value, _ in pairs),
+        tuple(cost for _, cost in pairs),
+        recorded,
+        unit,
+        Fraction(1),
+    )
+
+
+def _pair(schedule: ScheduleFunction, candidate: Candidate) -> tuple[int, int]:
+    pair = schedule(candidate)
+    if not isinstance(pair, tuple) or len(pair) != 2:
+        raise InvalidRequestError(f"schedule: expected (value, cost) for {candidate.key!r}, got {pair!r:.80}")
+    return to_micro(pair[0], f"value of {candidate.key!r}"), to_micro(pair[1], f"cost of {candidate.key!r}")
+
+
+def _unit(candidates: list[Candidate]) -> str:
+    units = sorted({c.row.unit or "" for c in candidates if c.row.cost is not None})
+    if len(units) > 1:
+        raise MixedUnitsError(
+            f"plan: costs are recorded in {', '.join(map(repr, units))}; expected one unit. "
+            "Plan the keys of one unit at a time, or pass a schedule function that converts"
+        )
+    return units[0] if units else ""
+
+
+def _mean_cost(view: View, unit: str) -> Fraction:
+    """The mean recorded cost of derived heads in `unit`, in micro-units; 0 when there is none."""
+    total, count = view.snapshot.head_costs(unit) if unit else (0, 0)
+    return Fraction(total, count) if count else Fraction(0)
+
+
+def _half_up(number: Fraction) -> int:
+    return int((number * 2 + 1) // 2)

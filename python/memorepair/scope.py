@@ -1,0 +1,291 @@
+"""One scope of an open store: its rows, its barrier and its graph, read and written at one epoch.
+
+Contract: `read` yields a View whose snapshot and barrier are of the same epoch, at or after every commit that was
+acknowledged before the call, in any process. `write` yields a View behind the scope's gate with a batch to fill;
+leaving the block without an exception commits it, an empty batch changes nothing.
+Invariants: memory follows the ledger only, so it never knows a transaction before its commit.
+Thread safety: any thread; the lock guards memory and is never held while waiting for the gate.
+Source: semantics.md sections 1, 2 and 6, invariant I1.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+
+from memorepair.barrier import Barrier, Mask, mask_of, pack_expiring
+from memorepair.content import decode, digest_of
+from memorepair.errors import CapacityError, DamagedStoreError, StaleDependencyError
+from memorepair.graph import VersionGraph
+from memorepair.protocol import (
+    MAX_VERSION,
+    Backend,
+    Batch,
+    EventRow,
+    Head,
+    LedgerRow,
+    Snapshot,
+    Transaction,
+    UseRow,
+    VersionRow,
+    pack_ids,
+)
+
+MAX_REMEMBERED = 2**20
+
+
+@dataclass
+class View:
+    """One scope at one epoch: rows from the snapshot, visibility from the barrier."""
+
+    snapshot: Snapshot
+    barrier: Barrier
+    scope: Scope
+    now_micros: int
+
+    @property
+    def epoch(self) -> int:
+        return self.snapshot.epoch
+
+    @property
+    def token(self) -> str:
+        """Names this state of this store; opaque to callers."""
+        return self.scope.token_at(self.epoch)
+
+    def head(self, key: str) -> Head | None:
+        return self.snapshot.head(key)
+
+    def row(self, version: int) -> VersionRow:
+        """Return a version that must exist."""
+        row = self.snapshot.version(version)
+        if row is None:
+            raise DamagedStoreError(f"version {version}: its row is gone; run 'memorepair fsck' and restore a backup")
+        return row
+
+    def visible_head(self, key: str) -> VersionRow | None:
+        """Return the visible version of `key`, or None."""
+        head = self.head(key)
+        if head is None or not self.barrier.is_visible(head.head, self.now_micros):
+            return None
+        return self.row(head.head)
+
+    def state(self, row: VersionRow) -> str:
+        """Return visible, superseded, withdrawn or expired."""
+        if row.version in self.barrier.withdrawn:
+            return "withdrawn"
+        if self.barrier.is_expired(row.version, self.now_micros):
+            return "expired"
+        return "visible" if row.version in self.barrier.heads else "superseded"
+
+    def content(self, row: VersionRow) -> object:
+        """Return the content of a version, checked against its digest; None when it is gone."""
+        stored = self.snapshot.content(row.version)
+        if stored is None:
+            raise DamagedStoreError(f"{row.key!r} version {row.version}: its content row is gone; restore a backup")
+        if stored.state in ("pruned", "erased"):
+            return None
+        if stored.state == "inline" and digest_of(stored.codec, stored.body) != row.digest:
+            raise DamagedStoreError(f"{row.key!r} version {row.version}: content and digest differ; restore a backup")
+        return decode(stored.codec, stored.body, row.digest)
+
+    def cascade(self, roots: list[int]) -> Mask:
+        """Return the closure of `roots` over every committed edge."""
+        with self.scope.graph_at(self.snapshot) as graph:
+            return graph.cascade(roots)
+
+    def closures(self) -> list[tuple[EventRow, Mask]]:
+        """Return every event with its W, late rows included, in epoch order."""
+        late: dict[int, list[int]] = {}
+        for row in self.snapshot.late():
+            late.setdefault(row.event_epoch, []).append(row.version)
+        answer = []
+        for event in self.snapshot.events():
+            closure = self.scope.closure_of(event)
+            if event.epoch in late:
+                closure = closure | mask_of(late[event.epoch], self.barrier.size)
+            answer.append((event, closure))
+        return answer
+
+
+@dataclass
+class Writer(View):
+    """A View behind the gate, with the batch that the block leaves behind."""
+
+    batch: Batch = field(default_factory=lambda: Batch(1))
+    kind: str = "write"
+    event_id: str | None = None
+    dethroned: list[int] = field(default_factory=list)
+    crowned: list[int] = field(default_factory=list)
+    fresh: dict[int, VersionRow] = field(default_factory=dict)  # versions of this batch, so that it can read itself
+
+    @property
+    def new_epoch(self) -> int:
+        """The epoch at which the batch will stand."""
+        return self.snapshot.epoch + 1
+
+    @property
+    def token_after(self) -> str:
+        """The token of the state that the batch makes."""
+        return self.scope.token_at(self.new_epoch if self.batch.versions else self.epoch)
+
+    def allocate(self) -> int:
+        """Return a fresh version id, above every id that exists."""
+        version = self.batch.next_version
+        if version > MAX_VERSION:
+            raise CapacityError(f"scope {self.scope.name!r}: version ids are used up (2**32); open another scope")
+        self.batch.next_version += 1
+        return version
+
+    def head(self, key: str) -> Head | None:
+        return self.batch.heads.get(key) or self.snapshot.head(key)
+
+    def crown(self, key: str, version: int) -> None:
+        """Make `version` the head of `key`."""
+        old = self.head(key)
+        if old is not None:
+            self.dethroned.append(old.head)
+        self.crowned.append(version)
+        self.batch.heads[key] = Head(key, version, version)
+
+    def chain(self, key: str, version: int) -> None:
+        """Add `version` to the history of `key` without making it the head."""
+        old = self.head(key)
+        assert old is not None
+        self.batch.heads[key] = Head(key, old.head, version)
+
+    def remember(self, row: VersionRow) -> None:
+        """Let later writes of this batch see `row`."""
+        self.fresh[row.version] = row
+
+    def row(self, version: int) -> VersionRow:
+        return self.fresh.get(version) or super().row(version)
+
+    def is_late(self, version: int) -> bool:
+        """Whether a version of this batch was born withdrawn."""
+        return self.fresh[version].origin == "late"
+
+    def is_visible(self, version: int) -> bool:
+        """Whether `version`, a head, may be served once the batch stands."""
+        if version in self.fresh:
+            return not self.is_late(version)
+        return self.barrier.is_visible(version, self.now_micros)
+
+    def is_parent(self, version: int) -> bool:
+        """Whether a derivation may name `version`: visible or superseded."""
+        if version in self.fresh:
+            return not self.is_late(version)
+        return self.barrier.is_parent(version, self.now_micros)
+
+    def is_interface(self, version: int) -> bool:
+        """Whether `version` is an interface; raises StaleDependencyError when there is no such version."""
+        forms = self.scope.forms
+        if version not in forms:
+            row = self.fresh.get(version) or self.snapshot.version(version)
+            if row is None:
+                raise StaleDependencyError(
+                    f"parent: version {version} does not exist in this scope; read the parents again"
+                )
+            if version in self.fresh:
+                return row.form == "interface"  # not committed yet, so not remembered
+            if len(forms) >= MAX_REMEMBERED:
+                forms.clear()
+            forms[version] = row.form == "interface"
+        return forms[version]
+
+    def is_empty(self) -> bool:
+        """Whether the batch holds nothing to commit."""
+        batch = self.batch
+        kept = (batch.versions, batch.reparented, batch.events, batch.late, batch.abandoned, batch.similar)
+        return not any((*kept, batch.fates, batch.attempts, batch.stages, batch.unstaged, batch.uses, batch.heads))
+
+
+class Scope:
+    """The resident half of one scope."""
+
+    def __init__(self, backend: Backend, name: str, clock: Callable[[], int]) -> None:
+        self.backend, self.name, self.clock = backend, name, clock
+        self.id = backend.scope_id(name)
+        self._barrier = Barrier()
+        self._graph = VersionGraph()
+        self._lock = threading.RLock()
+        self._closures: dict[int, Mask] = {}
+        self.uses: dict[str, list[int]] = {}
+        self.forms: dict[int, bool] = {}  # version -> is an interface; a version never changes, so neither does this
+
+    def token_at(self, epoch: int) -> str:
+        """Name the scope's state at `epoch`; opaque to callers."""
+        return f"{self.backend.uuid}.{self.backend.incarnation}.{self.id}.{epoch}"
+
+    @contextmanager
+    def read(self) -> Iterator[View]:
+        """Yield a View of the newest committed state."""
+        with ExitStack() as stack:
+            with self._lock:
+                # Opened under the lock, the snapshot is never older than memory, so both can be brought to one epoch.
+                snapshot = stack.enter_context(self.backend.snapshot(self.id))
+                barrier = self._barrier = self._barrier.follow(snapshot)
+            yield View(snapshot, barrier, self, self.clock())
+
+    @contextmanager
+    def write(self, kind: str) -> Iterator[Writer]:
+        """Yield a Writer; commit its batch unless the block raises or leaves it empty."""
+        with self.backend.transaction(self.id) as transaction:
+            with self._lock:
+                barrier = self._barrier = self._barrier.follow(transaction)
+            writer = Writer(transaction, barrier, self, self.clock(), Batch(transaction.next_version), kind)
+            yield writer
+            if not writer.is_empty():
+                self._commit(transaction, writer)
+
+    def _commit(self, transaction: Transaction, writer: Writer) -> None:
+        batch = writer.batch
+        dropped = set(writer.dethroned)
+        uses = self.take_uses()
+        batch.uses.extend(uses)
+        batch.ledger = LedgerRow(
+            epoch=writer.new_epoch,
+            kind=writer.kind,
+            inserted=pack_ids(row.version for row in batch.versions),
+            crowned=pack_ids(version for version in writer.crowned if version not in dropped),
+            dethroned=pack_ids(writer.dethroned),
+            reparented=pack_ids(version for version, _, _ in batch.reparented),
+            expiring=pack_expiring(
+                (row.version, row.expires_at) for row in batch.versions if row.expires_at is not None
+            ),
+            event_id=writer.event_id,
+            recorded_at=writer.now_micros,
+        )
+        try:
+            transaction.commit(batch)
+        except BaseException:
+            for use in uses:
+                self.count(use.key, use.reads, use.gaps)
+            raise
+
+    @contextmanager
+    def graph_at(self, snapshot: Snapshot) -> Iterator[VersionGraph]:
+        """Yield the graph, at or after `snapshot`."""
+        with self._lock:
+            if self._graph.epoch < snapshot.epoch:
+                self._graph.follow(snapshot)
+            yield self._graph
+
+    def closure_of(self, event: EventRow) -> Mask:
+        """Return the closure recorded with `event`; it never changes, so it is unpacked once."""
+        closure = self._closures.get(event.epoch)
+        if closure is None:
+            closure = self._closures[event.epoch] = Mask.from_bytes(event.closure)
+        return closure
+
+    def count(self, key: str, reads: int, gaps: int) -> None:
+        """Count a read or a hit on a gap; advisory, written with the next write."""
+        counts = self.uses.setdefault(key, [0, 0])
+        counts[0] += reads
+        counts[1] += gaps
+
+    def take_uses(self) -> list[UseRow]:
+        """Hand over the counts gathered so far."""
+        uses, self.uses = self.uses, {}
+        return [UseRow(key, reads, gaps) for key, (reads, gaps) in uses.items()]

@@ -1,0 +1,107 @@
+"""The state of a scope in numbers.
+
+Contract: counts from one committed state. Coverage is part of it, because a claim of zero stale content holds for
+covered provenance only.
+Source: semantics.md invariants I10 and I12.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import msgspec
+
+from memorepair.holds import find_holds
+from memorepair.scope import View
+
+
+class EventStatus(msgspec.Struct, frozen=True):
+    """One event: open while a held key has no fate, settled after that, or abandoned."""
+
+    event_id: str
+    kind: str
+    epoch: int
+    state: str
+    held: int
+    undecided: int
+
+
+class Status(msgspec.Struct, frozen=True):
+    """
+    Counts of one scope. `visible` + `expired` + `held` + `withdrawn` = `keys`: a held key may be repaired, a withdrawn
+    one was deleted or given up. `complete`, `partial`, `opaque` and `without_parents` count visible artifacts;
+    `without_parents` counts derived ones that name no input.
+    """
+
+    scope: str
+    epoch: int
+    token: str
+    keys: int
+    versions: int
+    visible: int
+    expired: int
+    held: int
+    withdrawn: int
+    complete: int
+    partial: int
+    opaque: int
+    without_parents: int
+    attempts: dict[str, int]
+    fates: dict[str, int]
+    events: tuple[EventStatus, ...]
+
+    @property
+    def open_events(self) -> int:
+        """Events with held keys that no repair has decided."""
+        return sum(event.state == "open" for event in self.events)
+
+
+def status(view: View) -> Status:
+    """Count one scope."""
+    holds = find_holds(view)
+    fates = view.snapshot.fates()
+    states: Counter[str] = Counter()
+    for head, row in view.snapshot.heads():
+        if head.head in holds.by_version:
+            states["held"] += 1
+            continue
+        state = view.state(row)
+        states[state] += 1
+        if state == "visible":
+            states[row.completeness] += 1
+            states["without_parents"] += row.kind != "record" and not row.parents
+    events = []
+    for event in view.snapshot.events():
+        held = holds.of(event)
+        undecided = sum(version not in fates for version in held)
+        state = "abandoned" if event.abandoned else "open" if undecided else "settled"
+        events.append(EventStatus(event.event_id, event.kind, event.epoch, state, len(held), undecided))
+    return Status(
+        scope=view.scope.name,
+        epoch=view.epoch,
+        token=view.token,
+        keys=sum(states[state] for state in ("visible", "expired", "held", "withdrawn")),
+        versions=sum(1 for _ in view.snapshot.parents(None)),
+        visible=states["visible"],
+        expired=states["expired"],
+        held=states["held"],
+        withdrawn=states["withdrawn"],
+        complete=states["complete"],
+        partial=states["partial"],
+        opaque=states["opaque"],
+        without_parents=states["without_parents"],
+        attempts=dict(Counter(row.state for row in view.snapshot.attempts())),
+        fates=dict(Counter(fates[version].fate for version in holds.by_version if version in fates)),
+        events=tuple(events),
+    )
+
+
+def thin(view: View) -> list[tuple[str, tuple[str, ...]]]:
+    """Return visible artifacts that were rebuilt without an optional parent, with what was absent."""
+    answer = []
+    for head, row in view.snapshot.heads():
+        if row.facts and view.barrier.is_visible(head.head, view.now_micros):
+            absent = msgspec.json.decode(row.facts).get("absent", ())
+            if absent:
+                answer.append((row.key, tuple(absent)))
+    return answer

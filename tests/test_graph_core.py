@@ -1,0 +1,166 @@
+"""`_core.ProvenanceGraph` (all but closure) against plain Python."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+import reference_kernels as reference
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memorepair._core import ProvenanceGraph
+from memorepair.errors import CapacityError, InvalidGraphError, NodeRangeError
+
+
+def ids(values: object) -> np.ndarray:
+    return np.array(values, dtype=np.uint32)
+
+
+def build(num_nodes: int, edges: list[tuple[int, int]]) -> ProvenanceGraph:
+    return ProvenanceGraph.from_edges(num_nodes, ids([s for s, _ in edges]), ids([t for _, t in edges]))
+
+
+@st.composite
+def growths(draw: st.DrawFn) -> list[tuple[int, list[tuple[int, int]]]]:
+    """Steps of (new nodes, edges), with cycles, self edges and duplicates."""
+    steps, num_nodes = [], 0
+    for _ in range(draw(st.integers(1, 4))):
+        added = draw(st.integers(0, 5))
+        num_nodes += added
+        node = st.integers(0, max(num_nodes - 1, 0))
+        steps.append((added, draw(st.lists(st.tuples(node, node), max_size=12)) if num_nodes else []))
+    return steps
+
+
+@settings(deadline=None, max_examples=300)
+@given(growths(), st.data())
+def test_growing_equals_building_equals_plain_python(
+    steps: list[tuple[int, list[tuple[int, int]]]], data: st.DataObject
+) -> None:
+    grown = ProvenanceGraph.from_edges(0, ids([]), ids([]))
+    everything = []
+    for added, edges in steps:
+        assert grown.append(added, ids([s for s, _ in edges]), ids([t for _, t in edges])) is None
+        everything += edges
+    num_nodes = sum(added for added, _ in steps)
+    edges = reference.clean(everything)
+    roots = data.draw(st.lists(st.integers(0, num_nodes - 1), max_size=3)) if num_nodes else []
+    order, groups = reference.order_and_groups(num_nodes, edges)
+    for graph in (grown, build(num_nodes, everything), build(num_nodes, sorted(edges, reverse=True))):
+        assert (graph.num_nodes, graph.num_edges) == (num_nodes, len(edges))
+        for node in range(num_nodes):
+            assert graph.parents(node).tolist() == sorted(s for s, t in edges if t == node)
+            assert graph.children(node).tolist() == sorted(t for s, t in edges if s == node)
+        assert graph.reach(ids(roots)).ids().tolist() == sorted(reference.reach(edges, roots))
+        assert graph.ancestors(ids(roots)).ids().tolist() == sorted(reference.reach(reference.reverse(edges), roots))
+        assert graph.order().tolist() == order
+        assert graph.groups().tolist() == groups
+
+
+def test_large_growth_across_many_compactions() -> None:
+    rng = np.random.default_rng(3)
+    grown = ProvenanceGraph.from_edges(1, ids([]), ids([]))
+    parts, num_nodes = [], 1
+    for step in range(1500):
+        added = int(rng.integers(1, 20))
+        num_nodes += added
+        targets = rng.integers(num_nodes - added, num_nodes, 3 * added)
+        sources = (rng.random(3 * added) ** 3 * targets).astype(np.uint32)
+        targets = targets.astype(np.uint32)
+        grown.append(added, sources, targets)
+        parts.append((sources, targets))
+        if step % 500 == 499:
+            s, t = (np.concatenate(column) for column in zip(*parts, strict=True))
+            built = ProvenanceGraph.from_edges(num_nodes, s, t)
+            assert grown.num_edges == built.num_edges == len(reference.clean(zip(s.tolist(), t.tolist(), strict=True)))
+            assert np.array_equal(grown.order(), built.order())
+            for root in rng.integers(0, num_nodes, 40).astype(np.uint32):
+                assert grown.reach(ids([root])) == built.reach(ids([root]))
+                assert grown.ancestors(ids([root])) == built.ancestors(ids([root]))
+
+
+def test_append_costs_what_is_appended() -> None:
+    """A million single appends take seconds, not hours; and a hub does not make them quadratic."""
+    num = 100_000
+    graph = build(2, [(0, 1)])
+    source, one = ids([0]), np.empty(1, dtype=np.uint32)
+    for node in range(2, num):
+        one[0] = node
+        graph.append(1, source, one)
+    assert graph.num_edges == num - 1
+    assert graph.reach(ids([0])).count() == num
+    assert graph.children(0).tolist() == list(range(1, num))
+
+
+def test_chain_ring_and_star_of_a_million() -> None:
+    n = 1_000_000
+    v = np.arange(n - 1, dtype=np.uint32)
+    chain = ProvenanceGraph.from_edges(n, v + np.uint32(1), v)
+    assert chain.reach(ids([n - 1])).count() == n
+    assert chain.ancestors(ids([0])).count() == n
+    assert chain.reach(ids([600])).count() == 601
+    assert np.array_equal(chain.order(), np.arange(n)[::-1])
+    chain.append(0, ids([0]), ids([n - 1]))
+    assert not chain.groups().any()
+    star = ProvenanceGraph.from_edges(n, np.zeros(n - 1, dtype=np.uint32), v + np.uint32(1))
+    assert star.reach(ids([0])).count() == n
+    assert star.ancestors(ids([n - 1])).ids().tolist() == [0, n - 1]
+
+
+def test_refusals_change_nothing() -> None:
+    graph = build(3, [(0, 1)])
+    cases = [
+        (NodeRangeError, lambda: build(3, [(0, 3)])),
+        (NodeRangeError, lambda: graph.append(1, ids([4]), ids([0]))),
+        (NodeRangeError, lambda: graph.reach(ids([3]))),
+        (NodeRangeError, lambda: graph.parents(3)),
+        (NodeRangeError, lambda: graph.children(-1)),
+        (NodeRangeError, lambda: graph.children(10**30)),
+        (InvalidGraphError, lambda: graph.append(1, ids([0, 1]), ids([0]))),
+        (InvalidGraphError, lambda: graph.append(-1, ids([]), ids([]))),
+        (InvalidGraphError, lambda: ProvenanceGraph.from_edges(-5, ids([]), ids([]))),
+        (CapacityError, lambda: ProvenanceGraph.from_edges(2**32, ids([]), ids([]))),
+        (CapacityError, lambda: graph.append(2**32 - 3, ids([]), ids([]))),
+        (CapacityError, lambda: graph.append(10**30, ids([]), ids([]))),
+    ]
+    for error, call in cases:
+        with pytest.raises(error, match=r"expected .*got"):
+            call()
+    with pytest.raises(TypeError, match=r"sources: expected .*uint32, got 1-D int64"):
+        graph.append(1, np.array([1]), ids([0]))
+    assert (graph.num_nodes, graph.num_edges) == (3, 1)
+    assert repr(graph) == "ProvenanceGraph(num_nodes=3, num_edges=1)"
+
+
+def test_arrays_are_read_only() -> None:
+    graph = build(3, [(0, 1), (1, 2)])
+    for array in (graph.parents(1), graph.children(1), graph.order(), graph.groups()):
+        assert array.dtype == np.uint32
+        assert not array.flags.writeable
+
+
+def test_readers_and_a_writer_share_a_graph() -> None:
+    graph = build(1000, [(i, i + 1) for i in range(999)])
+    wrong: list[object] = []
+    done = threading.Event()
+
+    def read() -> None:
+        while not done.is_set():
+            before = graph.num_nodes
+            count = graph.reach(ids([0])).count()
+            after = graph.num_nodes
+            if not before <= count <= after or len(graph.order()) < before:
+                wrong.append((before, count, after))
+
+    readers = [threading.Thread(target=read) for _ in range(3)]
+    for reader in readers:
+        reader.start()
+    for node in range(1000, 4000):
+        graph.append(1, ids([node - 1]), ids([node]))
+    done.set()
+    for reader in readers:
+        reader.join()
+    assert not wrong
+    assert graph.reach(ids([0])).count() == 4000
