@@ -13,7 +13,31 @@ if TYPE_CHECKING:
     from memorepair.store import Store
 
 CALLS = frozenset(
-    ["put", "derive", "add_parent", "relate", "get", "get_many", "visible", "filter", "find", "history", "similar", "delete", "suspect", "correct", "migrate", "undo", "abandon", "impact", "events", "explain", "status", "fsck", "close"]
+    [
+        "put",
+        "derive",
+        "add_parent",
+        "relate",
+        "get",
+        "get_many",
+        "visible",
+        "filter",
+        "find",
+        "history",
+        "similar",
+        "delete",
+        "suspect",
+        "correct",
+        "migrate",
+        "undo",
+        "abandon",
+        "impact",
+        "events",
+        "explain",
+        "status",
+        "fsck",
+        "close",
+    ]
 )
 
 

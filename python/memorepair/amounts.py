@@ -73,7 +73,9 @@ def parse_cost(cost: str | Cost | None, what: str = "cost") -> Cost | None:
     match = _COST.match(cost) if isinstance(cost, str) else None
     if match is None:
         raise InvalidAmountError(f"{what}: expected a number >= 0 and a unit, such as '250 tokens', got {cost!r}")
-    return Cost(to_micro(Decimal(match[1]), what), match[2])
+    number, unit = match.groups()
+    micro = int(number) * MICRO if number.isdigit() and len(number) <= 12 else to_micro(Decimal(number), what)
+    return Cost(micro, unit)
 
 
 def parse_cost_weight(cost_weight: object) -> Fraction:

@@ -273,7 +273,7 @@ class _Run:
             forbidden = sorted(kinds & {"delete", "suspect"})
             if forbidden and not operator.reads_old:
                 raise OperatorError(
-                    f"old content of {item.key!r}: refused after {forbidden[0]}; register the operator with reads_old=True"
+                    f"old content of {item.key!r}: refused after {forbidden[0]}; register with reads_old=True"
                 )
             with self.store.reading() as view:
                 return view.content(view.row(item.head))

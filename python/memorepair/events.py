@@ -84,7 +84,7 @@ def raise_event(writer: Writer, request: Request, event_id: str | None, guard: G
     if known is not None:
         if known.digest != digest:
             raise EventConflictError(
-                f"event {name!r}: known since epoch {known.epoch} as another request; pick a new event id, nothing was changed"
+                f"event {name!r}: known since epoch {known.epoch} as another request; nothing was changed"
             )
         return reply(writer, known)
     if request.undoes is not None:
@@ -153,9 +153,9 @@ def _close(writer: Writer, kind: str, digest: bytes, roots: list[int], guard: Gu
     if guard.forbids(digest, count, writer.barrier):
         impact = impact_of(writer, kind, digest, roots, guard)
         raise CascadeTooLargeError(
-            f"{kind}: {count} visible artifacts would be withdrawn, more than max_cascade={guard.limit(writer.barrier)}; "
-            f"nothing was changed. Look at impact(...), then pass confirm={impact.confirm!r}, raise max_cascade, "
-            "or use suspect(), which never waits",
+            f"{kind}: {count} visible artifacts would be withdrawn, more than "
+            f"max_cascade={guard.limit(writer.barrier)}; nothing was changed. Look at impact(...), then pass "
+            f"confirm={impact.confirm!r}, raise max_cascade, or use suspect(), which never waits",
             impact,
         )
     return closure, count
@@ -202,8 +202,14 @@ def _key_root(view: View, name: str, kind: str) -> tuple[str, list[int]]:
         row = view.snapshot.version(int(version)) if int(version) < 2**32 else None
         if row is not None and row.key == key:
             return key, [row.version]
-    raise UnknownKeyError(
-        f"{kind}: key {name!r} is unknown in scope {view.scope.name!r}; nothing was changed. See 'memorepair ls' for keys"
+    raise unknown_key(view, kind, name)
+
+
+def unknown_key(view: View, kind: str, key: str) -> UnknownKeyError:
+    """The error of an event on a key that the scope does not have."""
+    return UnknownKeyError(
+        f"{kind}: key {key!r} is unknown in scope {view.scope.name!r}; nothing was changed. "
+        "See 'memorepair ls' for keys, use put() for a new one"
     )
 
 
@@ -219,9 +225,7 @@ def _replaced_root(view: View, proposal: Proposal, kind: str) -> Root:
     """The head of the key; without versions when the new content equals what is visible."""
     head = view.head(proposal.key)
     if head is None:
-        raise UnknownKeyError(
-            f"{kind}: key {proposal.key!r} is unknown in scope {view.scope.name!r}; nothing was changed. Use put() for a new key"
-        )
+        raise unknown_key(view, kind, proposal.key)
     old = view.row(head.head)
     if kind == "migrate" and old.form != "interface":
         raise InvalidRequestError(

@@ -45,9 +45,8 @@ class Explanation(msgspec.Struct, frozen=True):
     successor: int | None  # the key's head, when that is another version
 
     def __str__(self) -> str:
-        lines = [
-            f"{escaped(self.key)} version {self.version} ({self.kind}, {self.origin} at epoch {self.epoch}) is {self.state}"
-        ]
+        born = f"{self.kind}, {self.origin} at epoch {self.epoch}"
+        lines = [f"{escaped(self.key)} version {self.version} ({born}) is {self.state}"]
         if self.completeness != "complete":
             lines.append(f"  its provenance is {self.completeness}: not every input is recorded")
         lines += [f"  derived from {escaped(parent)}" for parent in self.parents]

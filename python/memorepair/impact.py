@@ -22,7 +22,7 @@ SMALLEST_LIMIT = 100
 
 
 class Guard(msgspec.Struct, frozen=True):
-    """`max_cascade`: a float is a share of the visible artifacts (at least 100), an int is a count, None is no guard."""
+    """`max_cascade`: a float is a share of what is visible (at least 100), an int is a count, None is no guard."""
 
     max_cascade: float | int | None = DEFAULT_MAX_CASCADE
     confirm: str | None = None

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class PlanItem(msgspec.Struct, frozen=True, kw_only=True):
-    """One candidate. Values and costs are micro-units; `decision` is selected, fill, not worth it, removed or blocked."""
+    """One candidate; amounts are micro-units. `decision`: selected, fill, not worth it, removed or blocked."""
 
     key: str
     head: int

@@ -32,7 +32,7 @@ def unpack_ids(blob: bytes) -> list[int]:
     return [int(version) for version in np.frombuffer(blob, dtype="<u4")]
 
 
-class VersionRow(msgspec.Struct, frozen=True):
+class VersionRow(msgspec.Struct, frozen=True, gc=False):
     """One immutable version of a key. Integers are micro-units or microseconds; `parents` is required then optional."""
 
     version: int
@@ -68,7 +68,7 @@ class VersionRow(msgspec.Struct, frozen=True):
         return unpack_ids(self.parents[4 * self.num_required :])
 
 
-class ContentRow(msgspec.Struct, frozen=True):
+class ContentRow(msgspec.Struct, frozen=True, gc=False):
     """The content of one version, kept apart from its row so that it can be pruned without touching history."""
 
     version: int
@@ -77,7 +77,7 @@ class ContentRow(msgspec.Struct, frozen=True):
     body: bytes
 
 
-class Head(msgspec.Struct, frozen=True):
+class Head(msgspec.Struct, frozen=True, gc=False):
     """What a key names: its head, and the latest version in its chain of history."""
 
     key: str

@@ -14,7 +14,7 @@ import msgspec
 from memorepair.artifact import Artifact, Gap, VersionInfo, info_fields
 from memorepair.content import encode
 from memorepair.errors import ErasedError, ExpiredError, RefusalError, UnknownKeyError, WithdrawnError
-from memorepair.events import walk_history
+from memorepair.events import unknown_key, walk_history
 from memorepair.keys import checked_name
 from memorepair.protocol import VersionRow
 from memorepair.scope import View, Writer
@@ -102,9 +102,7 @@ def replacements(view: View, contents: Mapping[str, Any], kind: str) -> tuple[Pr
     for key, content in sorted(contents.items()):
         head = view.head(checked_name(key))
         if head is None:
-            raise UnknownKeyError(
-                f"{kind}: key {key!r} is unknown in scope {view.scope.name!r}; nothing was changed. Use put() for a new key"
-            )
+            raise unknown_key(view, kind, key)
         row = view.row(head.head)
         fields = {name: getattr(row, name) for name in ("kind", "form", "namespace", "title", "labels", "weight")}
         proposals.append(Proposal(key=key, body=encode(content), **fields))

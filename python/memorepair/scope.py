@@ -11,7 +11,7 @@ Source: semantics.md sections 1, 2 and 6, invariant I1.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
@@ -118,6 +118,7 @@ class Writer(View):
     event_id: str | None = None
     dethroned: list[int] = field(default_factory=list)
     crowned: list[int] = field(default_factory=list)
+    found: dict[str, Head | None] = field(default_factory=dict)  # heads before this batch, each looked up once
     fresh: dict[int, VersionRow] = field(default_factory=dict)  # versions of this batch, so that it can read itself
 
     @property
@@ -139,7 +140,12 @@ class Writer(View):
         return version
 
     def head(self, key: str) -> Head | None:
-        return self.batch.heads.get(key) or self.snapshot.head(key)
+        head = self.batch.heads.get(key)
+        if head is None:
+            if key not in self.found:
+                self.found[key] = self.snapshot.head(key)
+            head = self.found[key]
+        return head
 
     def crown(self, key: str, version: int) -> None:
         """Make `version` the head of `key`."""
@@ -189,9 +195,7 @@ class Writer(View):
                 )
             if version in self.fresh:
                 return row.form == "interface"  # not committed yet, so not remembered
-            if len(forms) >= MAX_REMEMBERED:
-                forms.clear()
-            forms[version] = row.form == "interface"
+            self.scope.remember_forms([row])
         return forms[version]
 
     def is_empty(self) -> bool:
@@ -263,6 +267,13 @@ class Scope:
             for use in uses:
                 self.count(use.key, use.reads, use.gaps)
             raise
+        self.remember_forms(batch.versions)
+
+    def remember_forms(self, rows: Iterable[VersionRow]) -> None:
+        """Remember which committed versions are interfaces."""
+        if len(self.forms) >= MAX_REMEMBERED:
+            self.forms.clear()
+        self.forms.update((row.version, row.form == "interface") for row in rows)
 
     @contextmanager
     def graph_at(self, snapshot: Snapshot) -> Iterator[VersionGraph]:

@@ -96,7 +96,7 @@ def propose(
 
 def version_ids(versions: Iterable[SupportsIndex], what: str) -> list[int]:
     """Return version ids; Artifacts stand for their version. Keys are refused: a write names what it read."""
-    if isinstance(versions, (str, bytes)) or not isinstance(versions, Iterable):
+    if isinstance(versions, (str, bytes)) or not hasattr(versions, "__iter__"):
         raise InvalidRequestError(f"{what}: expected a list of versions or Artifacts, got {versions!r}")
     ids = []
     for version in versions:
