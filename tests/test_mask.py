@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -90,10 +92,8 @@ def test_damaged_bytes_are_refused(members: set[int]) -> None:
 @settings(deadline=None, max_examples=300)
 @given(st.binary(max_size=60))
 def test_any_bytes_are_refused_or_read(data: bytes) -> None:
-    try:
+    with contextlib.suppress(InvalidMaskError):
         assert Mask.from_bytes(data).to_bytes() == data
-    except InvalidMaskError:
-        pass
 
 
 def test_bytes_are_compact() -> None:
@@ -118,13 +118,14 @@ def test_out_of_range_is_refused() -> None:
         lambda: Mask.from_ids(ids([5]), 5),
         lambda: mask.test(ids([5])),
         lambda: mask.filter(ids([5])),
-        lambda: 5 in mask,
         lambda: -1 in mask,
         lambda: mask.resized(1),
     ):
         with pytest.raises(NodeRangeError, match=r"expected .*got"):
             call()
     assert mask.resized(2).size == 2
+    assert 5 not in mask  # as in a set
+    assert 10**30 not in mask
     for call in (lambda: Mask(2**32), lambda: Mask(10**30), lambda: mask.resized(2**40)):
         with pytest.raises(CapacityError):
             call()

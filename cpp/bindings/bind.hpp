@@ -1,7 +1,7 @@
 // Purpose: what every binding file needs: arrays in, arrays out, integers without wrap-around.
 // Contract: input arrays are 1-D, C-contiguous and of exactly the named dtype, else TypeError (nothing is converted or
-// copied behind the caller's back); output arrays are read-only and own their memory through a capsule.
-// The caller must not write to an input array while the call runs: kernels run without the GIL.
+// copied behind the caller's back); output arrays are read-only and own their memory through a capsule. The caller must
+// not write to an input array while the call runs: kernels run without the GIL.
 #pragma once
 
 #include <pybind11/numpy.h>
@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -50,6 +51,21 @@ inline std::span<const Weight> weights_in(py::handle object, const char* name) {
     return array_in<Weight>(object, name, "int64");
 }
 
+// Releases the GIL for long work only: whoever gives it away queues behind every other Python thread to get it back,
+// which costs far more than a short look into a mask.
+class ReleaseForLongWork {
+public:
+    explicit ReleaseForLongWork(std::uint64_t num_items) {
+        if (num_items >= kLongWork) {
+            release_.emplace();
+        }
+    }
+
+private:
+    static constexpr std::uint64_t kLongWork = 4096;
+    std::optional<py::gil_scoped_release> release_;
+};
+
 // `dtype` is given because bool arrays travel as bytes.
 template <class Vector>
 py::array array_out(Vector values, const py::dtype& dtype) {
@@ -66,8 +82,8 @@ inline py::array ids_out(std::vector<NodeId> ids) {
     return array_out(std::move(ids), py::dtype::of<NodeId>());
 }
 
-// A Python integer (or anything with __index__) as a signed 64-bit number; what does not fit is clamped, so that the range
-// check of the caller refuses it with its own message. bool is an int in Python and no count here.
+// A Python integer (or anything with __index__) as a signed 64-bit number; what does not fit is clamped, so that the
+// range check of the caller refuses it with its own message. bool is an int in Python and no count here.
 inline std::int64_t integer_in(py::handle object, const char* name) {
     if (PyBool_Check(object.ptr()) || !PyIndex_Check(object.ptr())) {
         throw py::type_error(std::string(name) + ": expected an int, got " + Py_TYPE(object.ptr())->tp_name);

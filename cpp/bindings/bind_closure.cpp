@@ -1,8 +1,6 @@
 // Purpose: ProvenanceGraph.closure, Closure, Certificate and verify_closure.
-// Contract: memorepair/closure.hpp. A Closure keeps its graph and copies of its weights and masks, so that verify() asks the
-// very question that was answered. Closures and certificates never change.
-#include <optional>
-
+// Contract: memorepair/closure.hpp. A Closure keeps its graph and copies of its weights and masks, so that verify()
+// asks the very question that was answered. Closures and certificates never change.
 #include "graph_handle.hpp"
 #include "memorepair/closure.hpp"
 
@@ -54,10 +52,10 @@ std::shared_ptr<ClosureView> closure(std::shared_ptr<GraphHandle> handle, const 
     view->objective = solved.objective;
     view->selected = std::make_shared<Mask>(std::move(solved.selected));
     Certificate& proof = solved.certificate;
-    view->certificate = std::make_shared<CertificateView>(CertificateView{
-        ids_out(std::move(proof.sources)), ids_out(std::move(proof.targets)),
-        array_out(std::move(proof.flow), py::dtype::of<Weight>()),
-        array_out(std::move(proof.absorbed), py::dtype::of<Weight>())});
+    view->certificate = std::make_shared<CertificateView>(
+        CertificateView{ids_out(std::move(proof.sources)), ids_out(std::move(proof.targets)),
+                        array_out(std::move(proof.flow), py::dtype::of<Weight>()),
+                        array_out(std::move(proof.absorbed), py::dtype::of<Weight>())});
     return view;
 }
 
@@ -119,11 +117,11 @@ void bind_closure(py::module_& module) {
         .def("__repr__", &repr);
 
     auto graph = py::reinterpret_borrow<py::classh<GraphHandle>>(module.attr("ProvenanceGraph"));
-    graph.def("closure", &closure, py::arg("weights"), py::arg("executable") = py::none(),
-              py::arg("within") = py::none(),
-              "The smallest maximum-weight set that holds, with each node, its parents inside `within`, and nothing that "
-              "is not executable. weights: int64, one per node. Raises WeightOverflowError when the sum of |weight| "
-              "inside `within` exceeds 2**62.");
+    graph.def(
+        "closure", &closure, py::arg("weights"), py::arg("executable") = py::none(), py::arg("within") = py::none(),
+        "The smallest maximum-weight set that holds, with each node, its parents inside `within`, and nothing that "
+        "is not executable. weights: int64, one per node. Raises WeightOverflowError when the sum of |weight| "
+        "inside `within` exceeds 2**62.");
 
     module.def("verify_closure", &verify_given, py::arg("graph"), py::arg("weights"), py::arg("executable"),
                py::arg("within"), py::arg("selected"), py::arg("objective"), py::arg("sources"), py::arg("targets"),

@@ -43,11 +43,11 @@ py::array whole(const GraphHandle& handle) {
 }
 
 std::uint64_t num_nodes(const GraphHandle& handle) {
-    return handle.read([](const ProvenanceGraph& graph) { return graph.num_nodes(); });
+    return handle.glance([](const ProvenanceGraph& graph) { return graph.num_nodes(); });
 }
 
 std::uint64_t num_edges(const GraphHandle& handle) {
-    return handle.read([](const ProvenanceGraph& graph) { return graph.num_edges(); });
+    return handle.glance([](const ProvenanceGraph& graph) { return graph.num_edges(); });
 }
 
 std::string repr(const GraphHandle& handle) {
@@ -58,8 +58,8 @@ std::string repr(const GraphHandle& handle) {
 }  // namespace
 
 void bind_graph(py::module_& module) {
-    py::classh<GraphHandle>(module, "ProvenanceGraph", "An influence graph that only grows. Safe to share among threads.",
-                            py::is_final())
+    py::classh<GraphHandle>(module, "ProvenanceGraph",
+                            "An influence graph that only grows. Safe to share among threads.", py::is_final())
         .def_static("from_edges", &from_edges, py::arg("num_nodes"), py::arg("sources"), py::arg("targets"),
                     "Nodes 0 to num_nodes - 1; sources[i] influences targets[i] (uint32). Self edges are dropped, "
                     "duplicates merged. Raises NodeRangeError, InvalidGraphError, CapacityError.")
@@ -76,7 +76,8 @@ void bind_graph(py::module_& module) {
         .def("groups", &whole<&ProvenanceGraph::groups>,
              "Per node its strongly connected component, numbered as order() lists them.")
         .def("order", &whole<&ProvenanceGraph::order>,
-             "All nodes, influence first; nodes of a group adjacent and ascending; smallest id first among what is ready.")
+             "All nodes, influence first; nodes of a group adjacent and ascending; smallest id first among what is "
+             "ready.")
         .def("__repr__", &repr);
 }
 

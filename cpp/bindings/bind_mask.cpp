@@ -1,5 +1,5 @@
 // Purpose: memorepair._core.Mask.
-// Contract: memorepair/mask.hpp; immutable, so every method runs without the GIL and without a lock.
+// Contract: memorepair/mask.hpp; immutable, so no method needs a lock, and long ones run without the GIL.
 #include "bind.hpp"
 #include "memorepair/mask.hpp"
 
@@ -7,9 +7,13 @@ namespace memorepair::bindings {
 
 namespace {
 
+std::uint64_t work(const Mask& mask) {
+    return mask.is_dense() ? num_words(mask.size()) : mask.count();
+}
+
 template <Mask (*Operation)(const Mask&, const Mask&)>
 Mask combine(const Mask& left, const Mask& right) {
-    const py::gil_scoped_release release;
+    const ReleaseForLongWork release(work(left) + work(right));
     return Operation(left, right);
 }
 
@@ -26,7 +30,7 @@ Mask subtract(const Mask& left, const Mask& right) {
 Mask from_ids(const py::object& ids, const py::object& size) {
     const std::span<const NodeId> span = ids_in(ids, "ids");
     const std::uint64_t num = count_in(size, "size");
-    const py::gil_scoped_release release;
+    const ReleaseForLongWork release(span.size());
     return Mask::from_ids(span, num);
 }
 
@@ -36,14 +40,14 @@ Mask from_bytes(const py::bytes& data) {
     if (PyBytes_AsStringAndSize(data.ptr(), &raw, &length) != 0) {
         throw py::error_already_set();
     }
-    const py::gil_scoped_release release;
+    const ReleaseForLongWork release(static_cast<std::uint64_t>(length));
     return Mask::from_bytes({reinterpret_cast<const std::uint8_t*>(raw), static_cast<std::size_t>(length)});
 }
 
 py::bytes to_bytes(const Mask& mask) {
     std::vector<std::uint8_t> data;
     {
-        const py::gil_scoped_release release;
+        const ReleaseForLongWork release(work(mask));
         data = mask.to_bytes();
     }
     return {reinterpret_cast<const char*>(data.data()), data.size()};
@@ -52,7 +56,7 @@ py::bytes to_bytes(const Mask& mask) {
 py::array ids_of(const Mask& mask) {
     std::vector<NodeId> ids;
     {
-        const py::gil_scoped_release release;
+        const ReleaseForLongWork release(mask.count());
         ids = mask.ids();
     }
     return ids_out(std::move(ids));
@@ -62,7 +66,7 @@ py::array test(const Mask& mask, const py::object& ids) {
     const std::span<const NodeId> span = ids_in(ids, "ids");
     std::vector<std::uint8_t> hit(span.size());
     {
-        const py::gil_scoped_release release;
+        const ReleaseForLongWork release(span.size());
         mask.test(span, hit);
     }
     return array_out(std::move(hit), py::dtype::of<bool>());
@@ -72,7 +76,7 @@ py::array filter(const Mask& mask, const py::object& ids) {
     const std::span<const NodeId> span = ids_in(ids, "ids");
     std::vector<NodeId> kept;
     {
-        const py::gil_scoped_release release;
+        const ReleaseForLongWork release(span.size());
         kept = mask.filter(span);
     }
     return ids_out(std::move(kept));

@@ -1,6 +1,6 @@
 // Purpose: the smallest maximum-weight closure: restrict, condense cycles, peel, flow, and write the certificate.
-// Contract: memorepair/closure.hpp. Each step is exact for the smallest optimum, and none leaves a gap in the certificate:
-// peeled nodes need only zeroes, and components are expanded to their members at the end.
+// Contract: memorepair/closure.hpp. Each step is exact for the smallest optimum, and none leaves a gap in the
+// certificate: peeled nodes need only zeroes, and components are expanded to their members at the end.
 // Source: Picard 1976; see closure_peel.hpp and closure_flow.hpp for the steps.
 #include "memorepair/closure.hpp"
 

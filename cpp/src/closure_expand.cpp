@@ -14,7 +14,8 @@ struct Branch {
     ArcIndex arc;
 };
 
-// Breadth first from `root` inside its component; `visit_arcs(node, f)` calls f(other, arc). Nearest first, the root left out.
+// Breadth first from `root` inside its component; `visit_arcs(node, f)` calls f(other, arc). Nearest first, the root
+// left out.
 template <class VisitArcs>
 void span_component(NodeId root, const std::vector<NodeId>& label, std::vector<std::uint8_t>& seen,
                     std::vector<Branch>& tree, VisitArcs&& visit_arcs) {

@@ -1,9 +1,10 @@
 // Purpose, contract, source: closure_flow.hpp. Oracle: the verifier and brute force, in cpp/tests/test_closure.cpp.
-// How: excess starts on positive nodes, room on negative ones. A node's residual arcs are its requirements (always open) and
-// its dependants (open while the arc carries flow). Labels are lower bounds of the distance to room; a node with room has
-// label 1. The longest distance is n, so label n + 1 (dead_) means: no room can be reached from here; such nodes rest.
-// Invariants: a node with room holds no excess; each node with a label below dead_ stands in exactly one list of its label, active
-// if it holds excess, else idle; the node being discharged stands in none.
+// How: excess starts on positive nodes, room on negative ones. A node's residual arcs are its requirements (always
+// open) and its dependants (open while the arc carries flow). Labels are lower bounds of the distance to room; a node
+// with room has label 1. The longest distance is n, so label n + 1 (dead_) means: no room can be reached from here;
+// such nodes rest.
+// Invariants: a node with room holds no excess; each node with a label below dead_ stands in exactly one list of its
+// label, active if it holds excess, else idle; the node being discharged stands in none.
 #include "closure_flow.hpp"
 
 #include <algorithm>
@@ -132,9 +133,9 @@ void Solver::remove_idle(NodeId node) {
     }
 }
 
-// Most excess finds its room without labels: down the topological order, each node gives every requirement what can be absorbed
-// there or below. On a tree of requirements this is the maximum flow already; where requirements are shared the demand is
-// over-counted, some excess comes to rest too low, and the residual arcs let it return.
+// Most excess finds its room without labels: down the topological order, each node gives every requirement what can be
+// absorbed there or below. On a tree of requirements this is the maximum flow already; where requirements are shared
+// the demand is over-counted, some excess comes to rest too low, and the residual arcs let it return.
 void Solver::start_greedily() {
     std::vector<ArcIndex> waiting(num_nodes_);
     for (NodeId node = 0; node < num_nodes_; ++node) {
@@ -150,8 +151,8 @@ void Solver::start_greedily() {
             }
         }
     }
-    // Over-counting grows exponentially on ladders. The cap is no less than what can ever flow (with a positive sum of 2^62
-    // there is no room at all), and a capped value plus another stays below 2^63.
+    // Over-counting grows exponentially on ladders. The cap is no less than what can ever flow (with a positive sum of
+    // 2^62 there is no room at all), and a capped value plus another stays below 2^63.
     constexpr auto kCap = static_cast<Weight>(kMaxWeightSum - 1);
     std::vector<Weight> demand(room_);
     for (std::size_t i = queue_.size(); i-- > 0;) {
@@ -164,13 +165,22 @@ void Solver::start_greedily() {
         excess_[node] -= taken;
         room_[node] -= taken;
         absorbed_[node] += taken;
-        for (ArcIndex arc = needs_.offsets[node]; excess_[node] > 0 && arc < needs_.offsets[std::size_t{node} + 1]; ++arc) {
+        const auto give = [&](ArcIndex arc, Weight wanted) {
             const NodeId head = needs_.heads[arc];
-            const Weight amount = std::min(excess_[node], demand[head]);
+            const Weight amount = std::min(excess_[node], wanted);
             excess_[node] -= amount;
-            demand[head] -= amount;
-            flow_[arc] += amount;
             excess_[head] += amount;
+            flow_[arc] += amount;
+            demand[head] -= std::min(demand[head], amount);
+        };
+        // Room next door first: handed further down, the excess would pass it by and have to come back.
+        const ArcIndex last = needs_.offsets[std::size_t{node} + 1];
+        for (ArcIndex arc = needs_.offsets[node]; excess_[node] > 0 && arc < last; ++arc) {
+            const NodeId head = needs_.heads[arc];
+            give(arc, std::max<Weight>(room_[head] - excess_[head], 0));
+        }
+        for (ArcIndex arc = needs_.offsets[node]; excess_[node] > 0 && arc < last; ++arc) {
+            give(arc, demand[needs_.heads[arc]]);
         }
     }
 }

@@ -11,17 +11,17 @@
 namespace memorepair {
 
 struct Instance {
-    std::vector<NodeId> global;   // instance node -> node of the graph
-    std::vector<Weight> weight;   // per instance node
-    Csr needs;                    // u -> v: u requires v
+    std::vector<NodeId> global;  // instance node -> node of the graph
+    std::vector<Weight> weight;  // per instance node
+    Csr needs;                   // u -> v: u requires v
 };
 
 // Restricts the graph to the nodes inside `within` that neither are, nor depend on, what is not executable.
 // Throws WeightOverflow.
 Instance make_instance(const ProvenanceGraph& graph, const ClosureProblem& problem);
 
-// An acyclic view: strongly connected nodes stand or fall together, so each component becomes one node with the summed weight.
-// Arcs are those between components, in the order (component, member, arc); parallel ones are kept.
+// An acyclic view: strongly connected nodes stand or fall together, so each component becomes one node with the summed
+// weight. Arcs are those between components, in the order (component, member, arc); parallel ones are kept.
 struct Condensed {
     bool trivial = true;  // no cycle: components are the nodes themselves and the fields below stay empty
     std::vector<NodeId> label;

@@ -1,11 +1,11 @@
 // Purpose: check a closure and its certificate, sharing nothing with the solver.
-// Contract: memorepair/closure.hpp; O(nodes + edges), sums in 128 bits, so no claimed number can overflow. Everything that the
-// solver derives (which nodes are excluded, what is closed) is derived again here by plain means.
-// Proof. Let f >= 0 be the flow, a the absorbed amounts, e_v = max(p_v, 0) + in_v - out_v - a_v >= 0. For every closed X no
-// flow leaves X, so p(X) <= sum of positive weights - sum of a, with equality exactly when X holds every node with e_v > 0, no
-// flow enters X, and a_v = max(-p_v, 0) on X. So if the selection reaches the bound it is optimal, and every optimum contains
-// all that is reached from nodes with e_v > 0 along requirements and against flow. If the selection IS that set, it is the
-// smallest optimum.
+// Contract: memorepair/closure.hpp; O(nodes + edges), sums in 128 bits, so no claimed number can overflow. Everything
+// that the solver derives (which nodes are excluded, what is closed) is derived again here by plain means.
+// Proof. Let f >= 0 be the flow, a the absorbed amounts, e_v = max(p_v, 0) + in_v - out_v - a_v >= 0. For every closed
+// X no flow leaves X, so p(X) <= sum of positive weights - sum of a, with equality exactly when X holds every node with
+// e_v > 0, no flow enters X, and a_v = max(-p_v, 0) on X. So if the selection reaches the bound it is optimal, and
+// every optimum contains all that is reached from nodes with e_v > 0 along requirements and against flow. If the
+// selection IS that set, it is the smallest optimum.
 // Source: weak duality of Picard 1976.
 #include <algorithm>
 
@@ -36,9 +36,8 @@ public:
         }
         return std::ranges::all_of(ids, [&](NodeId node) {
             bool closed = eligible(node);
-            graph_.parents_of().for_each(node, [&](NodeId parent) {
-                closed = closed && (!has(parent, kConsidered) || has(parent, kSelected));
-            });
+            graph_.parents_of().for_each(
+                node, [&](NodeId parent) { closed = closed && (!has(parent, kConsidered) || has(parent, kSelected)); });
             return closed;
         });
     }
@@ -132,9 +131,8 @@ public:
                 force(against[i]);
             }
         }
-        return std::ranges::all_of(state_, [](std::uint8_t state) {
-            return ((state & kForced) != 0) == ((state & kSelected) != 0);
-        });
+        return std::ranges::all_of(
+            state_, [](std::uint8_t state) { return ((state & kForced) != 0) == ((state & kSelected) != 0); });
     }
 
 private:
@@ -192,8 +190,8 @@ bool verify_closure(const ProvenanceGraph& graph, const ClosureProblem& problem,
     check_closure_problem(graph, problem);
     Checker checker(graph, problem);
     return checker.selection_is_closed(selected) && checker.absorbed_fits(absorbed) &&
-           checker.flow_fits(sources, targets, flow, absorbed) &&
-           checker.objective_is(selected, objective, absorbed) && checker.selection_is_smallest(sources, targets);
+           checker.flow_fits(sources, targets, flow, absorbed) && checker.objective_is(selected, objective, absorbed) &&
+           checker.selection_is_smallest(sources, targets);
 }
 
 }  // namespace memorepair

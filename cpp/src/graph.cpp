@@ -14,8 +14,8 @@ namespace memorepair {
 
 namespace {
 
-// The overlay may hold this share of the base before both become a new base: an append then costs a constant on average,
-// and a reach walks few linked lists.
+// The overlay may hold this share of the base before both become a new base: an append then costs a constant on
+// average, and a reach walks few linked lists.
 constexpr std::uint64_t kOverlayShare = 4;
 constexpr std::uint64_t kOverlayFloor = 1024;
 

@@ -100,7 +100,8 @@ std::vector<NodeId> Mask::ids() const {
 void Mask::test(std::span<const NodeId> ids, std::span<std::uint8_t> out) const {
     // Many lookups in a sparse mask pay for the words; a few are cheaper by bisection.
     const bool by_words = is_dense() || ids.size() >= num_words(size_);
-    const std::vector<std::uint64_t> expanded = by_words && !is_dense() ? to_words(size_) : std::vector<std::uint64_t>{};
+    const std::vector<std::uint64_t> expanded =
+        by_words && !is_dense() ? to_words(size_) : std::vector<std::uint64_t>{};
     const std::span<const std::uint64_t> words = is_dense() ? words_ : expanded;
     for (std::size_t i = 0; i < ids.size(); ++i) {
         const NodeId id = ids[i];

@@ -1,6 +1,6 @@
 // Purpose: the serialised mask.
-// Contract: to_bytes is canonical (equal masks, equal bytes); from_bytes accepts exactly what to_bytes writes, reads nothing
-// past the input, and throws InvalidMask for all else. Every single flipped bit is noticed by the checksum.
+// Contract: to_bytes is canonical (equal masks, equal bytes); from_bytes accepts exactly what to_bytes writes, reads
+// nothing past the input, and throws InvalidMask for all else. Every single flipped bit is noticed by the checksum.
 // Format, version 1: version byte, kind byte, size as varint, payload, CRC-32 (IEEE, little endian) of all before it.
 //   kind 0, ids:   the first id, then each gap (id - previous - 1), as varints
 //   kind 1, runs:  per run the gap since the last run's end (less one, but for the first) and its length less one

@@ -1,7 +1,8 @@
 // Purpose: what a set of roots influences, and what influences it.
 // Contract: memorepair/graph.hpp. Breadth-first search: each reached node's list is read once.
-// How: a small reach keeps what it has seen in a hash set, so that it costs nothing that grows with the graph; past a limit it
-// moves to one bit a node. Invariant: queue[0, end) lists exactly what has been seen.
+// How: a small reach keeps what it has seen in a hash set, so that it costs nothing that grows with the graph; past a
+// limit it moves to one bit a node.
+// Invariant: queue[0, end) lists exactly what has been seen.
 // Source: queue and bitset after the GAP benchmark suite (Beamer et al. 2015). Oracle: cpp/tests/test_graph.cpp.
 #include <algorithm>
 

@@ -40,13 +40,13 @@ private:
 }  // namespace check
 
 #define CHECK(condition) ::check::record(static_cast<bool>(condition), #condition, __FILE__, __LINE__)
-#define CHECK_THROWS(expression, type)                            \
-    do {                                                          \
-        bool thrown_ = false;                                     \
-        try {                                                     \
-            (void)(expression);                                   \
-        } catch (const type&) {                                   \
-            thrown_ = true;                                       \
-        }                                                         \
+#define CHECK_THROWS(expression, type)                                              \
+    do {                                                                            \
+        bool thrown_ = false;                                                       \
+        try {                                                                       \
+            (void)(expression);                                                     \
+        } catch (const type&) {                                                     \
+            thrown_ = true;                                                         \
+        }                                                                           \
         ::check::record(thrown_, #expression " throws " #type, __FILE__, __LINE__); \
     } while (false)

@@ -32,7 +32,8 @@ struct Best {
     std::uint32_t set = 0;
 };
 
-// Every subset of at most 2^n: the largest value, then the fewest nodes. Optima form a lattice, so the fewest is unique.
+// Every subset of at most 2^n: the largest value, then the fewest nodes. Optima form a lattice, so the fewest is
+// unique.
 Best brute_force(const Case& c) {
     std::uint32_t inside = (1U << c.n) - 1;
     if (c.within) {

@@ -49,7 +49,7 @@ class Mask:
     def __eq__(self, other: object, /) -> bool: ...
     def __bool__(self) -> bool: ...
     def __contains__(self, id: SupportsIndex) -> bool:
-        """Raises NodeRangeError for an id outside the size."""
+        """As in a set, an id past the size is not in it; a negative one raises NodeRangeError."""
 
     __hash__ = None  # type: ignore[assignment]
 

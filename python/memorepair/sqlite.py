@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import threading
 import uuid
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib import resources
@@ -46,7 +47,7 @@ class SqliteBackend:
         self._lock = threading.Lock()
         self._gate = threading.RLock()
         self._local = threading.local()
-        self._connections: list[apsw.Connection] = []
+        self._connections: weakref.WeakSet[apsw.Connection] = weakref.WeakSet()  # a thread's own ends with it
         self.is_closed = False
         self._in_memory = self.path == ":memory:"
         self._target = f"file:/memorepair-{uuid.uuid4().hex}?vfs=memdb" if self._in_memory else self.path
@@ -78,7 +79,7 @@ class SqliteBackend:
             if got is not None and got != wanted:
                 raise StoreError(f"open {self.path}: {name}: expected {wanted}, got {got}; is the file system sound?")
         with self._lock:
-            self._connections.append(connection)
+            self._connections.add(connection)
         return connection
 
     def _check_identity(self, connection: apsw.Connection) -> None:
@@ -164,9 +165,9 @@ class SqliteBackend:
     def close(self) -> None:
         with self._lock:
             self.is_closed = True
-            connections, self._connections = self._connections, []
+            connections, self._connections = list(self._connections), weakref.WeakSet()
         if os.getpid() == self._pid:
-            for connection in reversed(connections):
+            for connection in connections:
                 with suppress(apsw.Error):
                     connection.close()
 

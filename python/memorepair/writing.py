@@ -85,7 +85,7 @@ def propose(
         operator=name,
         operator_version=version or None,
         cost=parse_cost(cost),
-        weight=MICRO if weight == 1 else to_micro(weight, "weight"),
+        weight=MICRO if type(weight) is int and weight == 1 else to_micro(weight, "weight"),
         expires_at=checked_instant(expires_at),
         completeness=completeness,
         required=tuple(needed),

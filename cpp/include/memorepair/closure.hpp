@@ -1,7 +1,8 @@
 // Purpose: the smallest maximum-weight predecessor closure, with a certificate that a stranger can check.
-// Contract: a selected node has all its parents inside `within` selected; a node that is not executable is never selected, nor
-// is anything inside `within` that depends on it. Edges that leave `within` are ignored. Exact integers, no tolerance.
-// The answer is unique (optimal closures form a lattice), so the order of edges and threads never matters.
+// Contract: a selected node has all its parents inside `within` selected; a node that is not executable is never
+// selected, nor is anything inside `within` that depends on it. Edges that leave `within` are ignored. Exact integers,
+// no tolerance. The answer is unique (optimal closures form a lattice), so the order of edges and threads never
+// matters.
 // Source: Picard 1976 (closure = minimum cut); Goldberg and Tarjan 1988 (push-relabel).
 #pragma once
 
@@ -15,8 +16,8 @@
 
 namespace memorepair {
 
-// A flow from nodes of positive weight, along requirements, to nodes of negative weight. `sources` and `targets` are edges of
-// the graph (source influences target), so flow runs from target to source.
+// A flow from nodes of positive weight, along requirements, to nodes of negative weight. `sources` and `targets` are
+// edges of the graph (source influences target), so flow runs from target to source.
 struct Certificate {
     std::vector<NodeId> sources;
     std::vector<NodeId> targets;
@@ -37,7 +38,8 @@ struct ClosureProblem {
     const Mask* within = nullptr;
 };
 
-// Throws WeightOverflow when the sum of |weight| over `within` exceeds 2^62, InvalidGraph when sizes do not fit the graph.
+// Throws WeightOverflow when the sum of |weight| over `within` exceeds 2^62, InvalidGraph when sizes do not fit the
+// graph.
 Closure solve_closure(const ProvenanceGraph& graph, const ClosureProblem& problem);
 
 // True exactly when `selected` is the smallest optimal closure with weight `objective` and the certificate proves it.

@@ -1,7 +1,8 @@
 // Purpose: the influence graph: who was produced with whose support.
-// Contract: an edge source -> target means "source influences target". Self edges are dropped and duplicates merged. A graph
-// only grows; an operation that throws has changed nothing.
-// Invariants: both directions hold the same edges; num_edges counts each edge once; the overlay holds no edge of the base.
+// Contract: an edge source -> target means "source influences target". Self edges are dropped and duplicates merged. A
+// graph only grows; an operation that throws has changed nothing.
+// Invariants: both directions hold the same edges; num_edges counts each edge once; the overlay holds no edge of the
+// base.
 // Source: CSR after the GAP benchmark suite; base plus overlay after log-structured merging.
 #pragma once
 
@@ -35,7 +36,8 @@ public:
     // Adds nodes with the next ids, then edges between any nodes. Amortised O(what is appended).
     void append(std::uint64_t num_new_nodes, std::span<const NodeId> sources, std::span<const NodeId> targets);
 
-    // Everything the roots influence, the roots included. O(what is reached and its edges, and num_nodes / 64 if much is).
+    // Everything the roots influence, the roots included. O(what is reached and its edges, and num_nodes / 64 if much
+    // is).
     Mask reach(std::span<const NodeId> roots) const;
     // Everything that influences the roots, the roots included.
     Mask ancestors(std::span<const NodeId> roots) const;
@@ -47,8 +49,8 @@ public:
 
     // Strongly connected components, numbered in the order order() lists them.
     std::vector<NodeId> groups() const;
-    // A topological order of the groups, each group's nodes ascending and adjacent. Among the groups that are ready, the one
-    // with the smallest node comes first, so the answer depends on the graph alone.
+    // A topological order of the groups, each group's nodes ascending and adjacent. Among the groups that are ready,
+    // the one with the smallest node comes first, so the answer depends on the graph alone.
     std::vector<NodeId> order() const;
 
     // For kernels: unsorted across base and overlay.

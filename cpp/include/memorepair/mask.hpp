@@ -1,7 +1,8 @@
 // Purpose: an immutable set of node ids below a fixed size.
-// Contract: every operation returns a new mask; binary operators zero-extend to the larger size; ids out of range throw.
-// Invariants: sparse (sorted ids) exactly when 32 * count < size, else dense (words); bits past `size` are zero. So equal
-// masks have equal members, and a small set costs nothing that grows with the size.
+// Contract: every operation returns a new mask; binary operators zero-extend to the larger size; ids out of range
+// throw.
+// Invariants: sparse (sorted ids) exactly when 32 * count < size, else dense (words); bits past `size` are zero. So
+// equal masks have equal members, and a small set costs nothing that grows with the size.
 // Source: the split into sorted ids and bit words follows Roaring (Lemire et al. 2016), with one container only.
 #pragma once
 
