@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 
 import pytest
-from stores import chain, echo_rules, store  # noqa: F401
+from stores import chain, echo_rules
 
 import memorepair as mr
 
@@ -221,7 +221,12 @@ def test_impact_lists_keys_titles_and_paths_and_changes_nothing(store: mr.Store)
     b = store.derive("b", "x", kind="cache", parents=[p])
     store.derive("c", "x", kind="summary", parents=[a, b], title="The end")
     impact = store.impact("p")
-    assert [(row.key, row.title) for row in impact.rows] == [("p", "The source"), ("a", None), ("b", None), ("c", "The end")]
+    assert [(row.key, row.title) for row in impact.rows] == [
+        ("p", "The source"),
+        ("a", None),
+        ("b", None),
+        ("c", "The end"),
+    ]
     assert impact.path("c") == ["p", "a", "c"]
     assert impact.path("p") == ["p"]
     assert "The end" in str(impact)
@@ -370,7 +375,12 @@ def test_the_barrier_only_grows(store: mr.Store) -> None:
         else:
             parents = [store.get(key) for key in rng.sample(keys, min(2, len(keys)))]
             made.append(store.derive(f"k{rng.randrange(12)}", f"v{step}", kind="cache", parents=parents))
-        now = {info.version for key in {art.key for art in made} for info in store.history(key) if info.state == "withdrawn"}
+        now = {
+            info.version
+            for key in {art.key for art in made}
+            for info in store.history(key)
+            if info.state == "withdrawn"
+        }
         assert withdrawn <= now
         withdrawn = now
     assert withdrawn

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from stores import chain, store  # noqa: F401
+from stores import chain
 
 import memorepair as mr
 
@@ -186,7 +186,9 @@ def test_kind_and_form_must_go_together(store: mr.Store, kind: str, form: str | 
         store.derive("a", "x", kind=kind, form=form)
 
 
-@pytest.mark.parametrize("cost", [-1, float("nan"), "5", "-5 tokens", "x tokens", "nan tokens", True, "1e999 tokens", ""])
+@pytest.mark.parametrize(
+    "cost", [-1, float("nan"), "5", "-5 tokens", "x tokens", "nan tokens", True, "1e999 tokens", ""]
+)
 def test_costs_without_sense_are_refused(store: mr.Store, cost: object) -> None:
     with pytest.raises(mr.InvalidAmountError):
         store.derive("a", "x", kind="cache", cost=cost)  # type: ignore[arg-type]

@@ -40,7 +40,11 @@ def fsck(scope: Scope) -> list[Finding]:
         with scope.read() as view:
             rows = {row.version: row for row in view.snapshot.all_versions()}
             for check in (_versions, _visible, _heads, _closures, _graph, _ledger, _stages, _contents):
-                findings.extend(check(view, rows))
+                # A row that breaks one check must not hide what the others find.
+                try:
+                    findings.extend(check(view, rows))
+                except MemorepairError as error:
+                    findings.append(Finding(check.__name__[1:], "store", str(error)))
     except MemorepairError as error:
         findings.append(Finding("read", "store", str(error)))
     return findings
@@ -52,10 +56,10 @@ def _name(row: VersionRow) -> str:
 
 def _versions(view: View, rows: dict[int, VersionRow]) -> Iterator[Finding]:
     for row in rows.values():
-        parents = [*row.required, *row.optional]
-        if 4 * len(parents) != len(row.parents) or row.num_required > len(parents):
+        if len(row.parents) % 4 or 4 * row.num_required > len(row.parents):
             yield Finding("parents", _name(row), f"{len(row.parents)} bytes for {row.num_required} required parents")
-        for parent in parents:
+            continue
+        for parent in (*row.required, *row.optional):
             if parent >= row.version:
                 yield Finding("parents", _name(row), f"parent {parent} is not older")
             if parent not in rows:
@@ -142,14 +146,13 @@ def _ledger(view: View, rows: dict[int, VersionRow]) -> Iterator[Finding]:
 
 
 def _stages(view: View, rows: dict[int, VersionRow]) -> Iterator[Finding]:
-    for attempt in view.snapshot.attempts():
-        for stage in view.snapshot.stages(attempt.attempt):
-            if attempt.state != "staging":
-                yield Finding(
-                    "stages", _name(stage.row), f"staged by attempt {attempt.attempt}, which is {attempt.state}"
-                )
-            if stage.row.version in rows:
-                yield Finding("stages", _name(stage.row), "staged and published at once")
+    states = {attempt.attempt: attempt.state for attempt in view.snapshot.attempts()}
+    for stage in view.snapshot.stages(None):
+        state = states.get(stage.attempt, "unknown")
+        if state != "staging":
+            yield Finding("stages", _name(stage.row), f"staged by attempt {stage.attempt}, which is {state}")
+        if stage.row.version in rows:
+            yield Finding("stages", _name(stage.row), "staged and published at once")
 
 
 def _contents(view: View, rows: dict[int, VersionRow]) -> Iterator[Finding]:

@@ -15,6 +15,7 @@ import numpy as np
 
 from memorepair._core import ProvenanceGraph
 from memorepair.barrier import Mask, as_ids
+from memorepair.errors import DamagedStoreError
 from memorepair.protocol import Ids, Snapshot, unpack_ids
 
 
@@ -35,6 +36,8 @@ class VersionGraph:
             touched = unpack_ids(b"".join(row.inserted + row.reparented for row in changes))
         versions, blobs = [], []
         for version, parents in snapshot.parents(touched):
+            if len(parents) % 4:
+                raise DamagedStoreError(f"version {version}: its parents are cut off; restore a backup")
             versions.append(version)
             blobs.append(parents)
         counts = np.fromiter((len(blob) // 4 for blob in blobs), dtype=np.int64, count=len(blobs))

@@ -16,6 +16,7 @@ from typing import Generic, TypeVar
 import numpy as np
 from msgspec.structs import replace
 
+from memorepair.errors import StoreError
 from memorepair.protocol import (
     AttemptRow,
     Batch,
@@ -59,7 +60,8 @@ class _Table(Generic[K, V]):
 
 class _Scope:
     def __init__(self) -> None:
-        self.gate = threading.RLock()
+        self.gate = threading.Lock()
+        self.writer = 0  # the thread behind the gate
         self.epoch = 0
         self.next_version: dict[int, int] = {0: 1}
         self.versions: _Table[int, VersionRow] = _Table()
@@ -135,8 +137,9 @@ class MemorySnapshot:
     def attempts(self) -> list[AttemptRow]:
         return [row for _, row in sorted(self._scope.attempts.items(self.epoch))]
 
-    def stages(self, attempt: int) -> list[StageRow]:
-        return [row for (owner, _), row in sorted(self._scope.stages.items(self.epoch)) if owner == attempt]
+    def stages(self, attempt: int | None) -> list[StageRow]:
+        rows = sorted(self._scope.stages.items(self.epoch))
+        return [row for (owner, _), row in rows if attempt in (None, owner)]
 
     def use(self, key: str) -> UseRow:
         return self._scope.uses.get(key, self.epoch) or UseRow(key, 0, 0)
@@ -155,6 +158,7 @@ class MemoryTransaction(MemorySnapshot):
 
     def commit(self, batch: Batch) -> None:
         scope, epoch = self._scope, self.epoch + 1
+        self._check(batch)  # nothing below raises, so a batch is applied whole or not at all
         for row in batch.versions:
             scope.versions.put(row.version, row, epoch)
         for content in batch.contents:
@@ -191,6 +195,16 @@ class MemoryTransaction(MemorySnapshot):
         scope.next_version[epoch] = batch.next_version
         scope.epoch = epoch
 
+    def _check(self, batch: Batch) -> None:
+        """Refuse a batch that would alter rows which never change."""
+        versions = [row.version for row in batch.versions]
+        events = [event.event_id for event in batch.events]
+        is_fresh = len({*versions}) == len(versions) and len({*events}) == len(events)
+        if not is_fresh or self.versions(versions) or any(self.event(event) is not None for event in events):
+            raise StoreError("write: a version or event of the batch exists already; nothing was changed")
+        if batch.ledger is None or self.epoch != self._scope.epoch:
+            raise StoreError("write: expected one batch with a ledger row per transaction; nothing was changed")
+
 
 class MemoryBackend:
     """Rows in dicts; one process, gone when it ends."""
@@ -218,8 +232,15 @@ class MemoryBackend:
 
     @contextmanager
     def transaction(self, scope: int) -> Iterator[MemoryTransaction]:
-        with self._scopes[scope].gate:
-            yield MemoryTransaction(self._scopes[scope])
+        held = self._scopes[scope]
+        if held.writer == threading.get_ident():
+            raise StoreError("write: this thread is inside a transaction of the scope already; nothing was changed")
+        with held.gate:
+            held.writer = threading.get_ident()
+            try:
+                yield MemoryTransaction(held)
+            finally:
+                held.writer = 0
 
     def integrity(self) -> list[str]:
         return []

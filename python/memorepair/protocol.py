@@ -18,6 +18,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from memorepair.errors import DamagedStoreError
+
 Ids = npt.NDArray[np.uint32]
 MAX_VERSION = 2**32 - 2
 
@@ -29,6 +31,8 @@ def pack_ids(ids: Iterable[int]) -> bytes:
 
 def unpack_ids(blob: bytes) -> list[int]:
     """The inverse of `pack_ids`."""
+    if len(blob) % 4:
+        raise DamagedStoreError(f"packed ids: expected a multiple of 4 bytes, got {len(blob)}; restore a backup")
     return [int(version) for version in np.frombuffer(blob, dtype="<u4")]
 
 
@@ -220,7 +224,7 @@ class Snapshot(Protocol):
     def late(self, since: int = 0) -> list[LateRow]: ...
     def fates(self) -> dict[int, FateRow]: ...
     def attempts(self) -> list[AttemptRow]: ...
-    def stages(self, attempt: int) -> list[StageRow]: ...
+    def stages(self, attempt: int | None) -> list[StageRow]: ...
     def use(self, key: str) -> UseRow: ...
     def head_costs(self, unit: str) -> tuple[int, int]: ...
     def similar(self, version: int) -> list[tuple[int, int]]: ...

@@ -2,6 +2,8 @@
 
 Contract: as in protocol.py; durable when `commit` returns (WAL, synchronous=FULL). Every other way of opening the file
 stays outside this module: in one process only SQLite may open it, since a plain open and close drops its locks.
+Every page carries a checksum (SQLite's own cksumvfs, which apsw's wheels bring): a flipped bit is an error, not an
+answer.
 Invariants: no statement replaces a row; every setting is read back; after any error the connection is asked whether
 a transaction is still open; a damaged, foreign or newer file is refused before anything is read from it.
 Source: semantics.md section 6; the format is schema.sql.
@@ -9,6 +11,7 @@ Source: semantics.md section 6; the format is schema.sql.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import threading
 import uuid
@@ -19,6 +22,7 @@ from importlib import resources
 from pathlib import Path
 
 import apsw
+import apsw.sqlite_extra
 
 from memorepair.errors import (
     CapacityError,
@@ -36,8 +40,34 @@ SCHEMA_VERSION = 1
 _NETWORK_FILE_SYSTEMS = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "fuse.sshfs", "afs", "ceph", "glusterfs"})
 
 
+_CHECKSUM_VFS = "cksmvfs"
+_CHECKSUM_BYTES = 8
+_loading = threading.Lock()
+
+
+def checksum_vfs() -> str:
+    """Return the name of the VFS that checks every page, loading it once. The process's default VFS stays as it was."""
+    with _loading:
+        if _CHECKSUM_VFS not in apsw.vfs_names():
+            default = apsw.vfs_names()[0]
+            try:
+                loader = apsw.Connection("")
+                apsw.sqlite_extra.load(loader, "cksumvfs")
+                loader.close()
+            except (ImportError, AttributeError, apsw.sqlite_extra.NotAvailable) as error:
+                raise StoreError(
+                    f"open: this build of apsw has no cksumvfs ({error}); run: pip install --force-reinstall apsw"
+                ) from error
+            apsw.set_default_vfs(default)
+    return _CHECKSUM_VFS
+
+
 class SqliteBackend:
-    """Rows in one SQLite file, or in memory shared by the connections of this object."""
+    """
+    Rows in one SQLite file, or in memory shared by the connections of this object.
+
+    `vfs` is for fault injection: a VFS that stands on `checksum_vfs()`.
+    """
 
     def __init__(self, path: str | os.PathLike[str], *, timeout_seconds: float = 5.0, vfs: str | None = None) -> None:
         self.path = os.fspath(path)
@@ -66,8 +96,12 @@ class SqliteBackend:
 
     def _connect(self) -> apsw.Connection:
         flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI * self._in_memory
-        connection = apsw.Connection(self._target, flags=flags, vfs=self._vfs)
+        vfs = None if self._in_memory else self._vfs or checksum_vfs()
+        connection = apsw.Connection(self._target, flags=flags, vfs=vfs)
         connection.set_busy_timeout(self._timeout_ms)
+        if not self._in_memory:
+            reserved = ctypes.c_int(_CHECKSUM_BYTES)  # room for a checksum on every page of a new file
+            connection.file_control("main", apsw.SQLITE_FCNTL_RESERVE_BYTES, ctypes.addressof(reserved))
         self._check_identity(connection)
         mode = "memory" if self._in_memory else "wal"
         settings = {"journal_mode": mode, "synchronous": 2, "foreign_keys": 1, "secure_delete": 1, "mmap_size": 0}

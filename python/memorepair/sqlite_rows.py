@@ -57,6 +57,8 @@ def typed_error(what: str, error: apsw.Error) -> StoreError:
             return DamagedStoreError(
                 f"{what}: the file is damaged or is no database ({error}); keep it and restore a backup"
             )
+        case apsw.IOError() if getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_DATA:
+            return DamagedStoreError(f"{what}: a page fails its checksum, the file is damaged; restore a backup")
         case apsw.FullError():
             return StoreFullError(f"{what}: the disk or the store is full; nothing was changed ({error})")
         case apsw.ReadOnlyError() | apsw.PermissionsError():
@@ -74,6 +76,8 @@ def typed(what: str) -> Iterator[None]:
         yield
     except apsw.Error as error:
         raise typed_error(what, error) from error
+    except msgspec.DecodeError as error:
+        raise DamagedStoreError(f"{what}: a row does not hold what it should ({error}); restore a backup") from error
 
 
 class SqliteSnapshot:
@@ -107,16 +111,15 @@ class SqliteSnapshot:
         # A prefix is a range of keys: no pattern language, so no character of a key is special.
         with typed("read"):
             rows = self._db.execute(
-                f"SELECT h.head, h.latest, v.id & 4294967295, {_VERSION_COLUMNS.replace('key,', 'v.key,', 1)} "
+                f"SELECT h.key, h.head, h.latest, v.id & 4294967295, {_VERSION_COLUMNS.replace('key,', 'v.key,', 1)} "
                 "FROM head AS h JOIN version AS v ON v.id = (h.scope << 32) + h.head "
                 "WHERE h.scope = ? AND h.key >= ? ORDER BY h.key",
                 (self._scope, prefix),
             )
-            for head, latest, *columns in rows:
-                row = VersionRow(columns[0], *columns[1:])
-                if not row.key.startswith(prefix):
+            for key, head, latest, *columns in rows:
+                if not key.startswith(prefix):
                     return
-                yield Head(row.key, head, latest), row
+                yield Head(key, head, latest), VersionRow(*columns)
 
     def head_versions(self) -> Ids:
         rows = self._all("SELECT head FROM head WHERE scope = ?")
@@ -178,11 +181,12 @@ class SqliteSnapshot:
     )
 
     def event(self, event_id: str) -> EventRow | None:
-        rows = self._all(f"{self._EVENT} AND event_id = ?", event_id)
-        return _event_row(rows[0]) if rows else None
+        with typed("read"):
+            return next((_event_row(row) for row in self._all(f"{self._EVENT} AND event_id = ?", event_id)), None)
 
     def events(self, since: int = 0) -> list[EventRow]:
-        return [_event_row(row) for row in self._all(f"{self._EVENT} AND epoch > ? ORDER BY epoch", since)]
+        with typed("read"):
+            return [_event_row(row) for row in self._all(f"{self._EVENT} AND epoch > ? ORDER BY epoch", since)]
 
     def late(self, since: int = 0) -> list[LateRow]:
         sql = (
@@ -202,15 +206,16 @@ class SqliteSnapshot:
         )
         return [AttemptRow(*row) for row in self._all(sql)]
 
-    def stages(self, attempt: int) -> list[StageRow]:
+    def stages(self, attempt: int | None) -> list[StageRow]:
         sql = (
             "SELECT attempt, row, codec, body, head, state, reason FROM stage "
-            "WHERE scope = ? AND attempt = ? ORDER BY version"
+            "WHERE scope = ? AND attempt = ifnull(?, attempt) ORDER BY attempt, version"
         )
-        return [
-            StageRow(row[0], msgspec.msgpack.decode(row[1], type=VersionRow), *row[2:])
-            for row in self._all(sql, attempt)
-        ]
+        with typed("read"):
+            return [
+                StageRow(row[0], msgspec.msgpack.decode(row[1], type=VersionRow), *row[2:])
+                for row in self._all(sql, attempt)
+            ]
 
     def use(self, key: str) -> UseRow:
         row = self._one("SELECT key, reads, gaps FROM use WHERE scope = ? AND key = ?", self._scope, key)

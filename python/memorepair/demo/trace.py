@@ -200,7 +200,7 @@ def procedure(title: str, inputs: Contents) -> dict[str, Any]:
         calls = [inputs[key] for key in sorted(inputs) if key.startswith("call/") and inputs[key]["fn"] == fn]
         step: dict[str, Any] = {"tool": fn, "does": tools[0]["description"].split("\n")[0] if tools else ""}
         if calls:
-            step["arguments"] = {name: _cut(str(value), 80) for name, value in calls[0]["args"].items()}
+            step["arguments"] = {name: _cut(_line(str(value)), 80) for name, value in calls[0]["args"].items()}
             step["seen"] = _cut(_telling(_fields(calls[0]["result"])), 160)
         steps.append(step)
     when = [inputs[key].splitlines()[0] for key in sorted(inputs) if key.startswith("summary/")]
@@ -223,7 +223,7 @@ def _json(value: Any) -> str:
 
 
 def _shown_call(call: Mapping[str, Any]) -> str:
-    args = ", ".join(f"{name}={_cut(str(value), 40)}" for name, value in sorted(call["args"].items()))
+    args = ", ".join(f"{name}={_cut(_line(str(value)), 40)}" for name, value in sorted(call["args"].items()))
     return f"{call['fn']}({args})"
 
 
@@ -233,7 +233,7 @@ def _fields(text: str) -> list[str]:
     is_field = False
     for line in text.splitlines():
         starts = _FIELD.match(line) is not None
-        part = " ".join(line.split()).removeprefix("- ")
+        part = _line(line).removeprefix("- ")
         if part and (starts or not is_field):
             found.append(part)
         elif part:
@@ -250,6 +250,10 @@ def _telling(found: list[str]) -> str:
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(re.findall(r"[a-z0-9]{3,}", text.lower())) - _COMMON
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _cut(text: str, size: int) -> str:
@@ -356,5 +360,5 @@ def _derive_skill(
 
 def _title(text: str) -> str:
     """Text as a legal title: one line, printable."""
-    return unicodedata.normalize("NFC", " ".join(text.split()))
+    return unicodedata.normalize("NFC", _line(text))
 

@@ -1,0 +1,23 @@
+"""memorepair.testing: what we test with, for those who build on memorepair.
+
+This file is the table of contents. `reference`: a plain model of a store. `strategies`: Hypothesis strategies for
+keys, contents, graphs, histories, faulty operators. `invariants`: the promises as functions that raise AssertionError.
+`conformance`: a suite that every backend must pass. Needs Hypothesis: pip install 'memorepair[test]'.
+"""
+
+from memorepair.errors import MissingExtraError
+
+try:
+    import hypothesis as _hypothesis
+except ImportError as error:
+    raise MissingExtraError(
+        "memorepair.testing: hypothesis is not installed; run: pip install 'memorepair[test]'"
+    ) from error
+
+from memorepair.testing import invariants, reference, strategies
+from memorepair.testing.conformance import BackendConformance
+from memorepair.testing.reference import Reference
+
+del _hypothesis
+
+__all__ = ["BackendConformance", "Reference", "invariants", "reference", "strategies"]

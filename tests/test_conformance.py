@@ -1,0 +1,45 @@
+"""Every backend passes the conformance suite of memorepair.testing.
+
+Source: protocol.py; semantics.md section 6.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from memorepair import MemoryBackend, SqliteBackend
+from memorepair.protocol import Backend
+from memorepair.testing import BackendConformance
+
+
+class TestMemory(BackendConformance):
+    def backend(self) -> Backend:
+        return MemoryBackend()
+
+
+class TestSqliteInMemory(BackendConformance):
+    @pytest.fixture(autouse=True)
+    def _close(self):
+        self.opened = []
+        yield
+        for backend in self.opened:
+            backend.close()
+
+    def backend(self) -> Backend:
+        self.opened.append(SqliteBackend(":memory:"))
+        return self.opened[-1]
+
+
+class TestSqliteFile(TestSqliteInMemory):
+    @pytest.fixture(autouse=True)
+    def _folder(self, tmp_path: Path):
+        self.folder = tmp_path
+
+    def backend(self) -> Backend:
+        self.opened.append(SqliteBackend(self.folder / f"{len(self.opened)}.db"))
+        return self.opened[-1]
+
+    def reopen(self, backend: Backend) -> Backend | None:
+        backend.close()
+        self.opened.append(SqliteBackend(backend.path))
+        return self.opened[-1]
