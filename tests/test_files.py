@@ -1,4 +1,4 @@
-"""Files in a bad way: damaged, foreign, newer, locked, read-only. A typed error, nothing lost, no wrong answer.
+"""Files in a bad way: damaged, foreign, newer, locked, read-only. A typed error, nothing lost, no wrong answer."""
 
 from __future__ import annotations
 
