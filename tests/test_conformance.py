@@ -18,6 +18,8 @@ class TestMemory(BackendConformance):
 
 
 class TestSqliteInMemory(BackendConformance):
+    has_free_readers = False  # SQLite has no write-ahead log in memory
+
     @pytest.fixture(autouse=True)
     def _close(self):
         self.opened = []
@@ -26,11 +28,13 @@ class TestSqliteInMemory(BackendConformance):
             backend.close()
 
     def backend(self) -> Backend:
-        self.opened.append(SqliteBackend(":memory:"))
+        self.opened.append(SqliteBackend(":memory:", timeout_seconds=0.5))
         return self.opened[-1]
 
 
 class TestSqliteFile(TestSqliteInMemory):
+    has_free_readers = True
+
     @pytest.fixture(autouse=True)
     def _folder(self, tmp_path: Path):
         self.folder = tmp_path

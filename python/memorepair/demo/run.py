@@ -118,7 +118,12 @@ class DemoReport(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(text for text, is_wrong in checks.items() if is_wrong)
 
 
-def run(path: str | os.PathLike[str] | None = None, on_progress: Progress = lambda text: None) -> DemoReport:
+def run(
+    path: str | os.PathLike[str] | None = None,
+    *,
+    scope: str = "default",
+    on_progress: Progress = lambda text: None,
+) -> DemoReport:
     """
     Run the demo; `path` keeps the repaired store in a new file, otherwise it lives in memory.
 
@@ -126,14 +131,14 @@ def run(path: str | os.PathLike[str] | None = None, on_progress: Progress = lamb
     """
     if path is not None and os.path.lexists(path):
         raise InvalidRequestError(f"demo: {os.fspath(path)!r} exists; name a file that does not, or leave it out")
-    return _Demo(path, on_progress).report()
+    return _Demo(path, scope, on_progress).report()
 
 
 class _Demo:
     """The stores and figures of one run."""
 
-    def __init__(self, path: str | os.PathLike[str] | None, on_progress: Progress) -> None:
-        self.path, self.on_progress = path, on_progress
+    def __init__(self, path: str | os.PathLike[str] | None, scope: str, on_progress: Progress) -> None:
+        self.path, self.scope, self.on_progress = path, scope, on_progress
         self.memory = Memory.shipped()
         self.rules = rules_of(self.memory)
         self.seconds: dict[str, float] = {}
@@ -262,10 +267,10 @@ class _Demo:
         """A filled store, and a second handle whose reads are measurements and count for nothing."""
         self.on_progress(f"filling a store with the memory of the {world} world")
         backend = SqliteBackend(":memory:" if path is None else path)
-        with open_store(backend) as store:
+        with open_store(backend, self.scope) as store:
             with self._timed("build"):
                 remember(store, self.memory, world)
-            yield store, open_store(backend, count_reads=False)
+            yield store, open_store(backend, self.scope, count_reads=False)
 
     @contextmanager
     def _timed(self, name: str) -> Iterator[None]:

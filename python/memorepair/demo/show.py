@@ -17,7 +17,7 @@ WIDTH = 100
 
 
 def rendered(report: DemoReport) -> RenderableType:
-    """Return the whole output."""
+    """Return everything but the last line."""
     seconds, memory = report.seconds, report.memory
     parts: list[RenderableType] = [
         Text("memorepair demo: an agent's memory is poisoned, withdrawn and repaired", "bold"),
@@ -52,7 +52,6 @@ def rendered(report: DemoReport) -> RenderableType:
         ),
         _note("Costs", f"{report.costs}. Values: {report.values}."),
         *(_note("Limit", limit) for limit in report.limits),
-        verdict(report),
     ]
     return Group(*parts)
 

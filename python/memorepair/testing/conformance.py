@@ -13,7 +13,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from memorepair.errors import ClosedStoreError, MemorepairError
+from memorepair.errors import ClosedStoreError, MemorepairError, StoreBusyError
 from memorepair.protocol import (
     MAX_VERSION,
     AttemptRow,
@@ -66,7 +66,13 @@ def batch_of(transaction: Transaction, *keys: str, **extra: Any) -> Batch:
 
 
 class BackendConformance:
-    """Inherit, implement `backend`, and collect."""
+    """
+    Inherit, implement `backend`, and collect.
+
+    `has_free_readers`: a commit does not wait for open snapshots; when False it may be refused, StoreBusyError, instead.
+    """
+
+    has_free_readers = True
 
     def backend(self) -> Backend:
         """Return an empty backend."""
@@ -274,13 +280,18 @@ class BackendConformance:
         with backend.transaction(scope) as transaction:
             transaction.commit(batch_of(transaction, "old"))
         with backend.snapshot(scope) as view:
-            _in_thread(lambda: _put(backend, scope, "new"))
+            if self.has_free_readers:
+                _in_thread(lambda: _put(backend, scope, "new"))
+            else:
+                _raises(lambda: _in_thread(lambda: _put(backend, scope, "new")), StoreBusyError)
             assert view.epoch == 1
             assert view.head("new") is None
             assert [head.key for head, _ in view.heads()] == ["old"]
             assert [row.epoch for row in view.changes(0)] == [1]
             assert view.version(2) is None
             assert list(view.parents(None)) == [(1, b"")]
+        if not self.has_free_readers:
+            _put(backend, scope, "new")
         with backend.snapshot(scope) as view:
             assert (view.epoch, view.head("new")) == (2, Head("new", 2, 2))
 

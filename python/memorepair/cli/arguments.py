@@ -1,0 +1,214 @@
+"""Arguments that several commands take: content, roots, selectors, rules.
+
+Contract: each pair of options and reader turns text from a shell into what the library takes; what cannot be meant is
+wrong usage (exit code 2), what is refused by the library is a typed error (exit code 1).
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import Any
+
+import click
+import msgspec
+
+from memorepair.cli.command import options
+from memorepair.errors import InvalidContentError, InvalidRequestError, UnknownKeyError, WithdrawnError
+from memorepair.keys import escaped
+from memorepair.rules import Rules
+from memorepair.selector import Selector, where
+from memorepair.store import Store
+
+_PATH = click.Path(exists=True, dir_okay=False, allow_dash=True)
+
+
+# -- content -----------------------------------------------------------------------------------------------------------
+
+content_options = options(
+    click.option("--file", "content_file", type=_PATH, help="Read content from a file (UTF-8 text, otherwise bytes)."),
+    click.option("--content-json", metavar="JSON", help="Content as JSON instead of text."),
+)
+
+
+def read_content(content: str | None, content_file: str | None, content_json: str | None) -> Any:
+    """Return the one content that was given."""
+    if sum(given is not None for given in (content, content_file, content_json)) != 1:
+        raise click.UsageError("Give content exactly once: CONTENT ('-' reads stdin), --file or --content-json.")
+    if content_json is not None:
+        return _json(content_json, "--content-json")
+    if content is not None and content != "-":
+        return content
+    body = _bytes(content_file or "-")
+    try:
+        return body.decode()
+    except UnicodeDecodeError:
+        return body
+
+
+def _bytes(path: str) -> bytes:
+    with click.open_file(path, "rb") as stream:
+        body: bytes = stream.read()
+    return body
+
+
+def _json(text: str | bytes, what: str) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.MsgspecError, UnicodeError) as error:
+        raise InvalidContentError(f"{what}: not JSON ({error}); nothing was changed") from None
+
+
+replacement_options = options(
+    click.argument("key", required=False),
+    click.argument("content", required=False),
+    content_options,
+    click.option("--from", "batch_file", type=_PATH, help='Many at once: JSON lines {"key": ..., "content": ...}.'),
+)
+
+
+def read_replacements(
+    key: str | None, content: str | None, content_file: str | None, content_json: str | None, batch_file: str | None
+) -> dict[str, Any]:
+    """Return new content by key, from one key or from a file of JSON lines."""
+    if batch_file is None:
+        if key is None:
+            raise click.UsageError("Name a KEY with its new content, or --from a file.")
+        return {key: read_content(content, content_file, content_json)}
+    if any(given is not None for given in (key, content, content_file, content_json)):
+        raise click.UsageError("--from brings keys and content; give neither beside it.")
+    answer: dict[str, Any] = {}
+    for number, line in enumerate(_bytes(batch_file).splitlines(), 1):
+        if not line.strip():
+            continue
+        row = _json(line, f"line {number}")
+        if not isinstance(row, dict) or set(row) != {"key", "content"} or not isinstance(row["key"], str):
+            raise InvalidRequestError(
+                f'line {number}: expected {{"key": text, "content": ...}} and nothing else; nothing was changed'
+            )
+        if row["key"] in answer:
+            raise InvalidRequestError(f"line {number}: key {row['key']!r} comes twice; nothing was changed")
+        answer[row["key"]] = row["content"]
+    if not answer:
+        raise InvalidRequestError("--from: expected at least one line, got none; nothing was changed")
+    return answer
+
+
+# -- choosing artifacts ------------------------------------------------------------------------------------------------
+
+selector_options = options(
+    click.option("--label", "labels", multiple=True, metavar="K=V", help="Only with this label (repeatable)."),
+    click.option("--kind", help="Only record, cache, summary or skill."),
+    click.option("--prefix", default="", help="Only keys that begin so."),
+    click.option("--operator", help='Only made by this operator, "name" or "name@version".'),
+    click.option("--namespace", help="Only in this namespace."),
+    click.option("--epochs", metavar="A:B", help="Only born at epochs A to B."),
+)
+
+
+def read_labels(labels: tuple[str, ...]) -> dict[str, str]:
+    """Return --label k=v options as a dict."""
+    answer = {}
+    for label in labels:
+        name, equals, value = label.partition("=")
+        if not equals:
+            raise click.BadParameter(f"expected K=V, got {label!r}", param_hint="--label")
+        answer[name] = value
+    return answer
+
+
+def read_selector(
+    labels: tuple[str, ...],
+    kind: str | None,
+    prefix: str,
+    operator: str | None,
+    namespace: str | None,
+    epochs: str | None,
+) -> Selector:
+    """Return a selector; an empty one matches everything."""
+    return Selector(
+        labels=tuple(sorted(read_labels(labels).items())),
+        kind=kind,
+        prefix=prefix,
+        namespace=namespace,
+        operator=operator,
+        epochs=None if epochs is None else _epochs(epochs),
+    )
+
+
+def _epochs(text: str) -> tuple[int, int]:
+    first, colon, last = text.partition(":")
+    if not (colon and first.isdecimal() and last.isdecimal()):
+        raise click.BadParameter(f"expected two numbers such as 10:20, got {text!r}", param_hint="--epochs")
+    return int(first), int(last)
+
+
+def read_roots(keys: tuple[str, ...], **selection: Any) -> list[str] | Selector:
+    """Return roots for delete, suspect or impact: keys, or a selector with at least one condition."""
+    selector = read_selector(**selection)
+    if bool(keys) == (selector != Selector()):
+        raise click.UsageError("Name KEYs, or choose by --label, --kind, --prefix, --operator, --namespace or --epochs.")
+    if keys:
+        return list(keys)
+    return where(
+        labels=dict(selector.labels),
+        kind=selector.kind,
+        prefix=selector.prefix,
+        namespace=selector.namespace,
+        operator=selector.operator,
+        epochs=selector.epochs,
+    )
+
+
+def find_version(store: Store, name: str, *, is_withdrawn_fine: bool = False) -> int:
+    """Return the version that `key` (its visible one) or `key@version` names."""
+    try:
+        return store.get(name).version
+    except WithdrawnError as error:
+        if is_withdrawn_fine:
+            return int(error.gap.version)  # type: ignore[attr-defined]
+        raise
+    except UnknownKeyError:
+        key, at, number = name.rpartition("@")
+        if at and number.isascii() and number.isdigit():
+            for info in store.history(key):
+                if info.version == int(number):
+                    return info.version
+        raise
+
+
+# -- rules -------------------------------------------------------------------------------------------------------------
+
+rules_option = click.option(
+    "--rules", "rules_name", required=True, metavar="MODULE:NAME",
+    help="Operators and validators: a Rules, or a function that returns one; the working directory is importable.",
+)  # fmt: skip
+
+
+def load_rules(text: str) -> Rules:
+    """Import `package.module:name`. Raises InvalidRequestError that says what is missing."""
+    module_name, colon, name = text.partition(":")
+    if not (colon and module_name and name.isidentifier()):
+        raise click.BadParameter(f"expected package.module:name, got {text!r}", param_hint="--rules")
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        module = importlib.import_module(module_name)
+    except Exception as error:  # a module of the user may fail in any way while it is imported
+        problem = f"{type(error).__name__}: {error}".splitlines()[0]
+        raise InvalidRequestError(f"--rules {text}: module {module_name!r} cannot be imported ({problem})") from error
+    if not hasattr(module, name):
+        raise InvalidRequestError(f"--rules {text}: module {module_name!r} has no {name!r}")
+    found = getattr(module, name)
+    if callable(found) and not isinstance(found, Rules):
+        try:
+            found = found()
+        except Exception as error:  # as above
+            problem = f"{type(error).__name__}: {error}".splitlines()[0]
+            raise InvalidRequestError(f"--rules {text}: {name}() failed ({problem})") from error
+    if not isinstance(found, Rules):
+        raise InvalidRequestError(
+            f"--rules {text}: expected a memorepair.Rules or a function that returns one, got {escaped(type(found).__name__)}"
+        )
+    return found

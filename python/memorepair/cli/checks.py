@@ -1,0 +1,62 @@
+"""Commands that only look: status, explain, fsck."""
+
+from __future__ import annotations
+
+import click
+
+from memorepair.cli.command import Session, command, plain
+from memorepair.errors import UnknownKeyError
+from memorepair.keys import escaped
+from memorepair.status import Status
+
+
+@command("status")
+def status(session: Session) -> None:
+    """Count what is visible, withdrawn and held, the open events, and how complete provenance is."""
+    with session.open() as store:
+        counts = store.status()
+    session.show({**plain(counts), "open_events": counts.open_events}, _counts(counts))
+
+
+@command("explain", click.argument("what", metavar="KEY[@VERSION]"))
+def explain(session: Session, what: str) -> None:
+    """Say why an artifact is visible or withdrawn: events, path from a root, last decision."""
+    with session.open() as store:
+        try:
+            story = store.explain(what)
+        except UnknownKeyError:
+            key, at, number = what.rpartition("@")
+            if not (at and number.isascii() and number.isdigit()):
+                raise
+            story = store.explain(int(number))
+            if story.key != key:
+                raise
+    session.show(story, str(story))
+
+
+@command("fsck")
+def fsck(session: Session) -> int:
+    """Check the store against its own rules; exit code 1 on any finding."""
+    with session.open() as store:
+        findings = store.fsck()
+    lines = [escaped(str(finding)) for finding in findings]
+    lines.append(f"{len(findings)} findings" if findings else "sound: nothing was found")
+    session.show({"findings": plain(findings), "is_sound": not findings}, "\n".join(lines))
+    return 1 if findings else 0
+
+
+def _counts(counts: Status) -> str:
+    lines = [
+        f"scope {escaped(counts.scope)} at epoch {counts.epoch}: {counts.keys} keys, {counts.versions} versions",
+        f"  visible {counts.visible}, held {counts.held}, withdrawn {counts.withdrawn}, expired {counts.expired}",
+        f"  provenance of what is visible: complete {counts.complete}, partial {counts.partial}, opaque {counts.opaque}; "
+        f"{counts.without_parents} derived without parents",
+    ]
+    if counts.fates:
+        lines.append("  held, by last repair: " + ", ".join(f"{fate} {n}" for fate, n in sorted(counts.fates.items())))
+    lines += [
+        f"  {event.state} {event.kind} {escaped(event.event_id)}: {event.held} held, {event.undecided} undecided"
+        for event in counts.events[-20:]
+    ]
+    lines.append(f"{counts.open_events} open events")
+    return "\n".join(lines)

@@ -1,0 +1,65 @@
+"""Commands of the repair: plan, repair."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from memorepair.cli.arguments import load_rules, rules_option
+from memorepair.cli.command import Session, command, plain
+from memorepair.engine import repair as run_repair
+from memorepair.planner import plan as make_plan
+
+_choice = (
+    rules_option,
+    click.option("--event", metavar="ID", help="Repair what this event withdrew; otherwise everything held."),
+    click.option("--cost-weight", help="How much cost counts against value, such as 3/10; the schedule's own otherwise."),
+    click.option("--budget", help='Instead: an upper limit such as "5000 tokens".'),
+    click.option("--key", "keys", multiple=True, help="Only this key and what it requires (repeatable)."),
+)
+UNDONE = ("failed", "blocked", "stalled")
+
+
+@command("plan", *_choice)
+def plan(session: Session, rules_name: str, event: str | None, keys: tuple[str, ...], **choice: Any) -> None:
+    """Choose what is worth repairing, with a verified certificate; changes nothing."""
+    rules = load_rules(rules_name)
+    with session.open() as store:
+        chosen = make_plan(store, event, rules, keys=keys or None, **choice)
+    value = {
+        "digest": chosen.digest,
+        "candidates": len(chosen.items),
+        "selected": list(chosen.selected),
+        "planned_cost": str(chosen.planned_cost),
+        "repair_all_cost": str(chosen.repair_all_cost),
+    }
+    session.show({**value, **plain(chosen)} | {"selected": value["selected"]}, f"{chosen}\nnothing was changed")
+
+
+@command(
+    "repair",
+    *_choice,
+    click.option("--publish", type=click.Choice(["ready", "at_end"]), default="ready", show_default=True,
+                 help="Publish validated batches as they are ready, or all in one transaction."),
+)  # fmt: skip
+def repair(
+    session: Session, rules_name: str, event: str | None, keys: tuple[str, ...], publish: str, **choice: Any
+) -> int:
+    """Rebuild what is worth it, validate it, and publish what passes.
+
+    Exit code 1 when a selected artifact failed, was blocked or stalled; it stays withdrawn.
+    """
+    rules = load_rules(rules_name)
+    with session.open() as store, session.progress("planning") as tell:
+        chosen = make_plan(store, event, rules, keys=keys or None, **choice)
+        report = run_repair(
+            store, chosen, rules, publish=publish, on_progress=lambda key, state: tell(f"{state} {key}")
+        )
+    undone = [f"{report.counts[fate]} {fate}" for fate in UNDONE if report.counts.get(fate)]
+    if undone:
+        end = f"incomplete: {report.published} published, {', '.join(undone)}; these stay withdrawn"
+    else:
+        end = f"done: {report.published} published, {report.candidates - report.published} stay withdrawn"
+    session.show(report.to_json(), f"{report}\n{end}")
+    return 1 if undone else 0

@@ -1,0 +1,391 @@
+"""A state machine that drives a store and the plain reference model side by side.
+
+What it proves: over put, derive, add_parent, batch, every event, undo, abandon, plan, repair, stale repair and reopen,
+on each backend, the store gives the same answers, the same errors, the same visible set, the same states, edges, holds
+and fates, the same candidates and the same exact selection as the model; and its own invariants hold after each step.
+How: pools of keys, contents and event ids are tiny, so that rules collide and ids repeat.
+Source: semantics.md sections 3, 4, 5 and 9.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
+
+import memorepair as mr
+from memorepair.errors import MemorepairError
+from memorepair.testing import Reference, invariants
+from memorepair.testing import strategies as mine
+from memorepair.testing.reference import MAX_BRUTE_FORCE
+
+KEYS = ("a", "b", "m", "s", "é/%")
+EVENTS = ("e1", "e2", "e3", "e4")
+PRICES = {"a": (3, 2), "b": (1, 5), "m": (4, 0), "s": (2, 9), "é/%": (0, 1)}
+COST_WEIGHTS = ("0", "1/3", "0.5", "1", "7")
+
+keys = st.sampled_from(KEYS)
+event_ids = st.sampled_from(EVENTS)
+words = st.sampled_from(["x", "y"])
+labels = st.sampled_from([{}, {}, {"team": "cs"}])
+some_keys = st.lists(keys, max_size=2, unique=True)
+operators = st.sampled_from(["build@1", "build2@3", "build2", "lost@1", None])
+cost_weights = st.sampled_from(COST_WEIGHTS)
+
+
+def schedule(candidate):
+    return PRICES[candidate.key]
+
+
+class StoreMachine(RuleBasedStateMachine):
+    """The machine; subclasses say which backend."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.model = Reference()
+        self.backend = self.new_backend()
+        self.store = mr.open(self.backend, max_cascade=None)
+        self.withdrawn = frozenset()
+        self.acknowledged: dict[int, str] = {}
+        self.plans: list[tuple[mr.Plan, object]] = []
+
+    def new_backend(self):
+        return mr.MemoryBackend()
+
+    def reopened_backend(self):
+        return self.backend
+
+    def both(self, call):
+        """Make one call on the store and on the model; both must answer alike."""
+        answers = []
+        for target in (self.store, self.model):
+            try:
+                answer = call(target)
+            except MemorepairError as error:
+                answers.append(("refused", type(error).__name__))
+                continue
+            if hasattr(answer, "event_id"):
+                answer = mine.reply_of(answer)
+            elif hasattr(answer, "__index__"):
+                answer = answer.__index__()
+            answers.append(("done", answer))
+        real, expected = answers
+        assert real == expected, f"the store says {real}, the model {expected}"
+        if real[0] == "done" and isinstance(real[1], int):
+            self.acknowledged[real[1]] = self.model.versions[real[1]].key
+
+    def numbers(self, names):
+        """The heads of some keys that exist, withdrawn or not."""
+        return [self.model.heads[name] for name in names if name in self.model.heads]
+
+    def a_version(self, data):
+        return data.draw(st.integers(1, self.model.next_number), label="version")
+
+    # -- writes ----------------------------------------------------------------------------------------------------
+
+    @rule(key=keys, content=words, labels=labels, supersede=st.sampled_from([False, False, True]))
+    def put(self, key, content, labels, supersede):
+        before = len(self.store.events())
+        self.both(
+            lambda target: target.put(key, content, labels=labels, supersede=supersede)
+            if target is self.store
+            else target.put(key, content, labels=labels, supersede=supersede, event_id=self.newest_event(before))
+        )
+
+    @rule(key=st.sampled_from(["m", "b"]), content=words)
+    def put_interface(self, key, content):
+        before = len(self.store.events())
+        self.both(
+            lambda target: target.put(key, content, form="interface")
+            if target is self.store
+            else target.put(key, content, form="interface", event_id=self.newest_event(before))
+        )
+
+    def newest_event(self, before):
+        """The id that the store gave to a put that was a correction."""
+        events = self.store.events()
+        return events[-1].event_id if len(events) > before else "no event"
+
+    @rule(
+        key=keys,
+        content=words,
+        parents=some_keys,
+        optional=some_keys,
+        operator=operators,
+        kind=st.sampled_from(["summary", "cache", "skill"]),
+        stale=st.sampled_from(["reject", "withdraw"]),
+    )
+    def derive(self, key, content, parents, optional, operator, kind, stale):
+        fields = {"kind": kind, "operator": operator, "stale": stale}
+        required, spare = self.numbers(parents), self.numbers(optional)
+        self.both(lambda target: target.derive(key, content, parents=required, optional=spare, **fields))
+
+    @rule(key=keys, content=words, source=keys, stale=st.sampled_from(["reject", "withdraw"]))
+    def roll(self, key, content, source, stale):
+        """A rolling summary: its own former version and one source."""
+        required, spare = self.numbers([source]), self.numbers([key])
+        fields = {"kind": "summary", "operator": "build@1", "stale": stale}
+        self.both(lambda target: target.derive(key, content, parents=required, optional=spare, **fields))
+
+    @rule(key=keys, content=words, data=st.data(), stale=st.sampled_from(["reject", "withdraw"]))
+    def derive_from_history(self, key, content, data, stale):
+        """A derivation from any version, unknown ones among them."""
+        parent = self.a_version(data)
+        fields = {"kind": "cache", "operator": "build@1", "stale": stale}
+        self.both(lambda target: target.derive(key, content, parents=[parent], **fields))
+
+    @rule(data=st.data(), optional=st.booleans())
+    def add_parent(self, data, optional):
+        child, parent = self.a_version(data), self.a_version(data)
+        self.both(lambda target: target.add_parent(child, parent, optional=optional))
+
+    @rule(calls=st.lists(st.tuples(keys, words, some_keys), min_size=1, max_size=3))
+    def batch(self, calls):
+        """Derivations in one transaction; the later ones name the earlier ones. All or nothing."""
+        known, fresh = set(self.model.versions), []
+        try:
+            with self.store.batch() as batch:
+                for key, content, parents in calls:
+                    named = [*self.numbers(parents), *fresh[-1:]]
+                    fresh.append(
+                        batch.derive(key, content, kind="cache", parents=named, operator="build@1", stale="withdraw")
+                    )
+        except MemorepairError as error:
+            raise AssertionError(f"a batch of legal derivations was refused: {error}") from error
+        heads = dict(self.model.heads)
+        for (key, content, parents), number in zip(calls, list(fresh), strict=True):
+            named = [heads[name] for name in parents if name in heads]
+            named += fresh[fresh.index(number) - 1 : fresh.index(number)] if number != fresh[0] else []
+            made = self.model.derive(key, content, kind="cache", parents=named, operator="build@1", stale="withdraw")
+            assert made == number, f"the batch made {fresh}, the model {made}"
+        assert set(fresh) <= known | set(self.model.versions)
+
+    @rule(key=keys)
+    def batch_that_raises(self, key):
+        with pytest.raises(ZeroDivisionError), self.store.batch() as batch:
+            batch.put(key, "never", supersede=True)
+            raise ZeroDivisionError
+
+    # -- events ----------------------------------------------------------------------------------------------------
+
+    @rule(kind=st.sampled_from(["delete", "suspect"]), roots=st.lists(keys, min_size=1, max_size=2), event_id=event_ids)
+    def take(self, kind, roots, event_id):
+        self.both(lambda target: getattr(target, kind)(roots, event_id=event_id))
+
+    @rule(kind=st.sampled_from(["delete", "suspect"]), data=st.data(), event_id=event_ids)
+    def take_version(self, kind, data, event_id):
+        number = self.a_version(data)
+        self.both(lambda target: getattr(target, kind)([number], event_id=event_id))
+
+    @rule(kind=st.sampled_from(["correct", "correct", "migrate"]), key=keys, content=words, event_id=event_ids)
+    def exchange(self, kind, key, content, event_id):
+        self.both(lambda target: getattr(target, kind)(key, content, event_id=event_id))
+
+    @rule(contents=st.dictionaries(keys, words, min_size=1, max_size=2), event_id=event_ids)
+    def correct_many(self, contents, event_id):
+        self.both(lambda target: target.correct(contents, event_id=event_id))
+
+    @rule(data=st.data())
+    def undo(self, data):
+        event_id = data.draw(st.sampled_from([*self.model.events, "no such event"]), label="event")
+        self.both(lambda target: target.undo(event_id))
+
+    @rule(event_id=event_ids)
+    def abandon(self, event_id):
+        self.both(lambda target: target.abandon(event_id))
+
+    # -- plan and repair -------------------------------------------------------------------------------------------
+
+    def planned(self, event_id, cost_weight, names):
+        """Plan on both sides and compare candidates, flags, edges, selection and objective."""
+        rules = mine.deterministic_rules(names)
+        plan = mr.plan(self.store, event_id, rules, schedule=schedule, cost_weight=cost_weight)
+        expected = self.model.plan(event_id, names, PRICES, Fraction(cost_weight))
+        items = {item.key: item for item in plan.items}
+        assert list(items) == sorted(expected.candidates)
+        for key, candidate in expected.candidates.items():
+            item = items[key]
+            assert item.head == candidate.head, key
+            assert item.is_executable == candidate.is_executable, f"{key}: {item}"
+            assert set(item.waits_for) == candidate.waits_for, key
+            assert not item.is_executable or set(item.needs) == candidate.needs, key
+            assert set(item.events) == self.model.holders(key)
+        assert set(plan.selected) == expected.selected
+        assert Fraction(plan.objective) == expected.objective
+        invariants.plan_is_exact(plan)
+        return plan, expected
+
+    @rule(data=st.data(), cost_weight=cost_weights, names=st.sampled_from([("build", "build2"), ("build",)]))
+    def plan(self, data, cost_weight, names):
+        event_id = data.draw(st.sampled_from([None, *self.model.events]), label="event")
+        self.plans.append(self.planned(event_id, cost_weight, names))
+
+    @rule(
+        data=st.data(),
+        cost_weight=st.sampled_from(["0", "0.1", "0.5"]),
+        broken=st.sets(keys, max_size=2),
+        publish=st.sampled_from(["ready", "at_end"]),
+    )
+    def plan_and_repair(self, data, cost_weight, broken, publish):
+        event_id = data.draw(st.sampled_from([None, *self.model.events]), label="event")
+        self.repaired(*self.planned(event_id, cost_weight, mine.OPERATORS), broken, publish)
+
+    @precondition(lambda self: self.plans)
+    @rule(data=st.data(), broken=st.sets(keys, max_size=1), publish=st.sampled_from(["ready", "at_end"]))
+    def repair_an_old_plan(self, data, broken, publish):
+        """The fence: what happened since the plan decides what may still be published."""
+        plan, expected = data.draw(st.sampled_from(self.plans), label="plan")
+        self.repaired(plan, expected, broken, publish)
+
+    def repaired(self, plan, expected, broken, publish):
+        rules = mine.deterministic_rules(is_broken=broken.__contains__)
+        report = mr.repair(self.store, plan, rules, publish=publish)
+        fates = self.model.repair(
+            expected, plan.selected, is_broken=broken.__contains__, is_at_end=publish == "at_end"
+        )
+        told = {
+            key: "left" if fate.fate in ("not worth it", "removed", "blocked") and fates[key] == "left" else fate.fate
+            for key, fate in report.outcomes.items()
+        }
+        assert told == fates, f"the store says {told}, the model {fates}"
+        for key, outcome in report.outcomes.items():
+            if outcome.fate == "published":
+                self.acknowledged[outcome.version] = key
+                assert self.model.heads[key] == outcome.version
+
+    @rule(fault=mine.faulty_operators(), data=st.data())
+    def repair_with_a_faulty_operator(self, fault, data):
+        """Nothing that a broken operator does can publish anything or break the store."""
+        self.repair_in_vain(fault[1], None)
+
+    @rule(fault=mine.faulty_validators())
+    def repair_with_a_faulty_validator(self, fault):
+        self.repair_in_vain(mine.build, fault[1])
+
+    def repair_in_vain(self, operator, validator):
+        rules = mr.Rules()
+        for name in mine.OPERATORS:
+            rules.operator(name, version="1", timeout_seconds=mine.HANG_TIMEOUT_SECONDS if not validator else 30)(operator)
+        if validator is not None:
+            rules.validator("faulty", timeout_seconds=mine.HANG_TIMEOUT_SECONDS)(validator)
+        plan, expected = self.planned(None, "0", mine.OPERATORS)
+        if len(plan.selected) > 2:
+            return  # hanging costs time
+        report = mr.repair(self.store, plan, rules)
+        fates = self.model.repair(expected, plan.selected, is_broken=lambda key: True)
+        assert report.published == 0, report
+        assert {key for key, fate in fates.items() if fate == "failed"} == {
+            key for key, outcome in report.outcomes.items() if outcome.fate == "failed"
+        }
+
+    # -- reopen ----------------------------------------------------------------------------------------------------
+
+    @rule()
+    def reopen(self):
+        token = self.store.status().token
+        self.backend = self.reopened_backend()
+        self.store = mr.open(self.backend, max_cascade=None, count_reads=False)
+        assert self.store.status().token.rpartition(".")[0] == token.rpartition(".")[0]
+
+    def teardown(self):
+        self.store.close()
+
+    # -- after each step -------------------------------------------------------------------------------------------
+
+    @invariant()
+    def the_same_is_visible(self):
+        numbers = list(range(self.model.next_number + 2))
+        seen = {number for number, flag in zip(numbers, self.store.visible(numbers), strict=True) if flag}
+        assert seen == self.model.visible, f"visible {sorted(seen)}, the model says {sorted(self.model.visible)}"
+        assert self.store.filter(numbers) == sorted(seen)
+
+    @invariant()
+    def every_key_reads_the_same(self):
+        for key, answer in zip((*KEYS, "none"), self.store.get_many([*KEYS, "none"]), strict=True):
+            state = self.model.state(key)
+            if isinstance(answer, mr.Artifact):
+                assert state == "visible", key
+                version = self.model.versions[self.model.heads[key]]
+                assert (answer.version, answer.content) == (version.number, version.content)
+                assert (answer.kind, answer.labels) == (version.kind, dict(version.labels))
+            else:
+                assert (answer.state, answer.version) == (state, self.model.heads.get(key, 0))
+                taken_by = [e.event_id for e in self.model.events.values() if answer.version in e.closure]
+                assert list(answer.events) == taken_by
+
+    @invariant()
+    def history_is_the_same(self):
+        for key, numbers in self.model.history.items():
+            rows = self.store.history(key)
+            assert [row.version for row in rows] == numbers[::-1]
+            for row in rows:
+                version = self.model.versions[row.version]
+                assert set(row.parents) == version.parents
+                assert row.state == self.model.version_state(row.version)
+                needed = {number for number in row.required if self.model.versions[number].key != key}
+                assert needed == {n for n in version.required if self.model.versions[n].key != key}
+
+    @invariant()
+    def counts_are_the_same(self):
+        status = self.store.status()
+        held = set().union(*self.model.holds.values()) if self.model.holds else set()
+        assert status.visible == len(self.model.visible)
+        assert status.held == len(held)
+        for event in status.events:
+            assert event.held == len(self.model.holds[event.event_id]), f"{event}, {self.model.holds}"
+            assert event.state == self.model.event_state(event.event_id), event
+
+    @invariant()
+    def promises_hold(self):
+        invariants.check_store(self.store)
+        now = invariants.withdrawn_set(self.store)
+        invariants.barrier_monotone(self.withdrawn, now)
+        assert now == self.model.withdrawn
+        self.withdrawn = now
+        invariants.nothing_lost(self.store, self.acknowledged, self.model.events)
+
+
+class SqliteMachine(StoreMachine):
+    def new_backend(self):
+        return mr.SqliteBackend(":memory:")
+
+
+class FileMachine(StoreMachine):
+    def new_backend(self):
+        self.folder = tempfile.TemporaryDirectory()
+        return mr.SqliteBackend(Path(self.folder.name) / "agent.db")
+
+    def reopened_backend(self):
+        self.store.close()
+        return mr.SqliteBackend(self.backend.path)
+
+    def teardown(self):
+        super().teardown()
+        self.folder.cleanup()
+
+
+MACHINES = {"memory": (StoreMachine, 60), "sqlite": (SqliteMachine, 30), "file": (FileMachine, 20)}
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_the_store_agrees_with_the_model(name):
+    machine, examples = MACHINES[name]
+    run_state_machine_as_test(machine, settings=settings(max_examples=examples, stateful_step_count=25))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MACHINES)
+def test_the_store_agrees_with_the_model_for_long(name):
+    machine, examples = MACHINES[name]
+    run_state_machine_as_test(
+        machine, settings=settings(max_examples=20 * examples, stateful_step_count=40, derandomize=False)
+    )
+
+
+def test_the_pool_is_small_enough_for_brute_force():
+    assert len(KEYS) <= MAX_BRUTE_FORCE
