@@ -1,6 +1,6 @@
 """Every backend passes the conformance suite of memorepair.testing.
 
-Source: protocol.py; semantics.md section 6.
+Source: protocol.py; docs/SEMANTICS.md section 6.
 """
 
 from pathlib import Path

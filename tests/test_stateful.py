@@ -4,7 +4,7 @@ What it proves: over put, derive, add_parent, batch, every event, undo, abandon,
 on each backend, the store gives the same answers, the same errors, the same visible set, the same states, edges, holds
 and fates, the same candidates and the same exact selection as the model; and its own invariants hold after each step.
 How: pools of keys, contents and event ids are tiny, so that rules collide and ids repeat.
-Source: semantics.md sections 3, 4, 5 and 9.
+Source: docs/SEMANTICS.md sections 3 to 5.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Contract: an amount is rounded once, half up, to 10**-6 of its unit and is an integer of micro-units ever after;
 everything that follows is exact. A cost carries its unit; units never mix. NaN, infinities, negative zero, negative
 numbers and bools are refused by name.
-Source: contract.md section 3 (lambda on raw units means nothing, so units are kept apart).
+Source: MemoRepair's objective (lambda on raw units means nothing, so units are kept apart).
 """
 
 from __future__ import annotations

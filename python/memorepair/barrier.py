@@ -4,7 +4,7 @@ Contract: a `Barrier` is one immutable value as of one epoch; `follow` returns t
 Invariants: `withdrawn` only ever grows, because versions only go forward; visible = head, not withdrawn, not expired.
 How: `withdrawn` is the OR of every event's closure and of the late rows; nothing is marked row by row, so a
 million-artifact withdrawal is one row and one epoch.
-Source: semantics.md section 2; MemoRepair phase 1.
+Source: docs/SEMANTICS.md section 2; MemoRepair phase 1.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Contract: `find_candidates` reads one View and returns one Candidate per held key, in key order, with the executable
 flag v of the method and its reason, and the edges of the plan's own graph (nodes are keys, edges the binding ones).
 Invariants: required predecessors are candidates; what stays strongly connected by required edges is not executable.
-Source: MemoRepair phase 2; semantics.md section 4.
+Source: MemoRepair phase 2; docs/SEMANTICS.md section 4.
 """
 
 from __future__ import annotations

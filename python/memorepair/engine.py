@@ -4,7 +4,7 @@ Contract: `repair` returns a Report that says what became of every candidate. It
 is not published stays withdrawn and can be planned again. Operators run outside every transaction.
 Order: an operator starts when each selected predecessor has its verdict; batches are published as they are ready,
 or all at the end.
-Source: MemoRepair phase 4; semantics.md section 4, invariants I5 and I6.
+Source: MemoRepair phase 4; docs/SEMANTICS.md section 4, invariants I5 and I6.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Contract: `raise_event` is one transaction: resolve the roots, close them over e
 When it returns, the whole cascade is durably withdrawn; when it raises, nothing has changed.
 Invariants: an event id names one request for ever (I4); W(e) is stored as resolved version ids, never as a predicate;
 undo restores by new versions and never lifts a withdrawal.
-Source: MemoRepair phase 1; semantics.md sections 1 (rule 4), 3 and 4.
+Source: MemoRepair phase 1; docs/SEMANTICS.md sections 1 (rule 4), 3 and 4.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Contract: `run_operator` returns an encoded, immutable draft or raises OperatorError; `judge` returns None for a pass
 and a reason otherwise. Nothing user code does after its deadline can matter: its answer is never looked at again.
 Invariants: only an explicit pass is a pass; any exception, hang or wrong type is a failure with a reason.
-Source: MemoRepair phase 4; semantics.md section 8.
+Source: MemoRepair phase 4; docs/SEMANTICS.md rule 8.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Why an artifact is visible, withdrawn, rebuilt or left alone.
 
 Contract: everything said here is read from committed rows; the path is a shortest one from a root of the event.
-Source: semantics.md section 7.
+Source: docs/SEMANTICS.md section 7.
 """
 
 from __future__ import annotations

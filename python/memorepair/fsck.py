@@ -5,7 +5,7 @@ Checks: the database's own integrity; I2 (no visible version has a withdrawn or 
 the chain of history; parents older than children; every closure covered by the barrier and closed under edges; every
 withdrawn head held or explained; the resident graph against the parents blobs; the ledger's conservation; staged rows
 without a living attempt; content against digests.
-Source: semantics.md section 7.
+Source: docs/SEMANTICS.md section 7.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Contract: `follow` brings it to a snapshot; it holds every committed version and every recorded edge, required and
 optional, and nothing staged. It serves reach and paths; what may be served is the barrier's business.
 Invariants: edges run from older to younger, so it is acyclic; it is never the source of truth (the parents blobs are).
-Source: semantics.md sections 1 (rule 3) and 2; MemoRepair section 2.
+Source: docs/SEMANTICS.md sections 1 (rule 3) and 2; MemoRepair section 2.
 """
 
 from __future__ import annotations

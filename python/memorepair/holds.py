@@ -4,7 +4,7 @@ Contract: event e HOLDS key k when k's head was visible or held just before e an
 row of e, and k is not a root that e deletes or replaces. A hold ends by a newer visible version of k, by delete of k,
 or by abandon.
 Invariants: a held key's head is withdrawn; every candidate of a plan is held; a settled event may still hold keys.
-Source: semantics.md section 4.
+Source: docs/SEMANTICS.md section 4.
 """
 
 from __future__ import annotations

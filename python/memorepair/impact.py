@@ -4,7 +4,7 @@ Contract: an Impact lists every visible artifact that would be withdrawn, by key
 is reached through; `path` gives the whole way from a root. Nothing is changed by looking.
 The guard refuses an event that would newly withdraw more than `max_cascade`; `confirm` is the text an Impact prints:
 it covers kind, roots and payload, and holds until the cascade has grown by a tenth.
-Source: semantics.md section 4.
+Source: docs/SEMANTICS.md section 4.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Contract: `plan` reads one committed state and returns a frozen Plan whose selection is exact at its cost weight and
 whose certificate was verified; it changes nothing. A plan names the heads it saw, so a later publish can be fenced.
-Source: MemoRepair phases 2 and 3; semantics.md section 4, invariant I14.
+Source: MemoRepair phases 2 and 3; docs/SEMANTICS.md section 4, invariant I14.
 """
 
 from __future__ import annotations

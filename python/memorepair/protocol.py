@@ -4,7 +4,7 @@ Purpose: a backend moves rows and knows no rule; the rules of the store are writ
 Contract of a backend: writers of one scope are serial; a snapshot sees exactly one epoch; a batch is applied whole
 or not at all, and is durable before `commit` returns; epoch order is commit order.
 Invariants: version rows are never altered but for `reparent`; nothing here deletes a version, an edge or an event.
-Source: semantics.md sections 1, 3 and 6; the batch is LevelDB's.
+Source: docs/SEMANTICS.md sections 1, 3 and 6; the batch is LevelDB's.
 """
 
 from __future__ import annotations

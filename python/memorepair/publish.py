@@ -4,7 +4,7 @@ Contract: `publish` runs behind the gate. A batch passes iff the attempt still o
 still held with the head the plan saw, no event after the plan has such a head or a recorded input in its W, and each
 input is visible, superseded or in the batch. What does not pass is returned with the reason and stays withdrawn.
 Invariants: what passes is predecessor-closed; each staged version is published at most once (I5, I6).
-Source: MemoRepair phase 4; semantics.md invariants I2, I5, I6.
+Source: MemoRepair phase 4; docs/SEMANTICS.md invariants I2, I5, I6.
 """
 
 from __future__ import annotations

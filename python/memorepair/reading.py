@@ -1,7 +1,7 @@
 """The rules of every read: one committed state, visibility first, a gap instead of stale content.
 
 Contract: functions over a View; what they return was visible in that view, or is a Gap that says why not.
-Source: semantics.md invariants I1 and I13.
+Source: docs/SEMANTICS.md invariants I1 and I13.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Contract: an operator takes a Job and returns a Draft; a validator takes (Job, Draft) and returns passed() or
 failed(reason). Anything else is a failure, never a pass. Content reaches an operator as data: job.inputs are fresh
 copies, and nothing an operator keeps a hold of can change what was staged.
-Source: MemoRepair phases 2 and 4; semantics.md invariant I13.
+Source: MemoRepair phases 2 and 4; docs/SEMANTICS.md invariant I13.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Contract: a schedule gives every candidate a value and a cost as exact micro-uni
 own. Costs in different units never meet: MixedUnitsError.
 `normalised` (the paper's operating point): value = weight x (1 + recorded reads); cost = recorded derivation cost over
 the mean recorded cost of derived heads, missing = 1; cost weight 3/10.
-Source: contract.md section 3.
+Source: MemoRepair, the operating point of its experiments.
 """
 
 from __future__ import annotations

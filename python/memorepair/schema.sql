@@ -1,7 +1,7 @@
 -- The stored format, version 1. `id` packs (scope << 32) | version, so that one integer key keeps the versions of a
 -- scope together and in order. Version rows are never altered but for `parents`; nothing is ever replaced.
 -- kind, form, origin, completeness, state: the words of protocol.py. Amounts are micro-units, instants microseconds.
--- parents: little-endian uint32 ids, required ones first. closure: a serialised mask. Source: semantics.md section 3.
+-- parents: little-endian uint32 ids, required ones first. closure: a serialised mask. Source: docs/SEMANTICS.md section 3.
 
 CREATE TABLE meta(name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
 

@@ -5,7 +5,7 @@ acknowledged before the call, in any process. `write` yields a View behind the s
 leaving the block without an exception commits it, an empty batch changes nothing.
 Invariants: memory follows the ledger only, so it never knows a transaction before its commit.
 Thread safety: any thread; the lock guards memory and is never held while waiting for the gate.
-Source: semantics.md sections 1, 2 and 6, invariant I1.
+Source: docs/SEMANTICS.md sections 1, 2 and 6, invariant I1.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Contract: `select_at` returns the smallest maximum-weight predecessor closure at
 `select_within` returns the best point of the lambda frontier inside a budget, a fill by ratio listed apart, and an
 upper bound that holds for every selection within the budget; it is never worse than filling greedily from nothing.
 Invariants: integers only; the sum of absolute weights stays within 2**62 or WeightOverflowError.
-Source: Picard 1976; MemoRepair Theorem 1; kernels.md sections 1 and 2.
+Source: Picard 1976; MemoRepair Theorem 1.
 """
 
 from __future__ import annotations

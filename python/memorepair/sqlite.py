@@ -6,7 +6,7 @@ Every page carries a checksum (SQLite's own cksumvfs, which apsw's wheels bring)
 answer.
 Invariants: no statement replaces a row; every setting is read back; after any error the connection is asked whether
 a transaction is still open; a damaged, foreign or newer file is refused before anything is read from it.
-Source: semantics.md section 6; the format is schema.sql.
+Source: docs/SEMANTICS.md section 6; the format is schema.sql.
 """
 
 from __future__ import annotations

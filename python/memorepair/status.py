@@ -2,7 +2,7 @@
 
 Contract: counts from one committed state. Coverage is part of it, because a claim of zero stale content holds for
 covered provenance only.
-Source: semantics.md invariants I10 and I12.
+Source: docs/SEMANTICS.md invariant I12.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Contract: a Store is one scope of one backend. Every read is answered from one c
 returns is visible; every event is durable when its call returns. Safe to use from any thread; a context manager.
 The rules live in writing.py (put, derive), events.py (delete, correct, ...) and barrier.py (what is visible); this
 file is their front door.
-Source: semantics.md.
+Source: docs/SEMANTICS.md.
 """
 
 from __future__ import annotations

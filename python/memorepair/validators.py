@@ -1,7 +1,7 @@
 """Validators that most users need; register them with `rules.validator(...)`.
 
 Contract: each function here returns a validator `(job, draft) -> Verdict` that changes nothing.
-Source: contract.md section 3 (the composed suite; schema alone lets most stale content pass).
+Source: MemoRepair, the composed validation suite (schema alone lets most stale content pass).
 """
 
 from __future__ import annotations

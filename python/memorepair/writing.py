@@ -3,7 +3,7 @@
 Contract: functions over a Writer, called behind the gate; they either fill its batch or raise and leave it unchanged.
 Rules: a version is immutable; a derived write names the versions it read, each visible or superseded in the writing
 transaction, else StaleDependencyError or born withdrawn, as asked; equal writes are one version.
-Source: semantics.md sections 1 and 3, invariants I3, I4 and I7.
+Source: docs/SEMANTICS.md sections 1 and 3, invariants I3, I4 and I7.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def check_base(writer: Writer, proposal: Proposal) -> None:
         return
     head = writer.head(proposal.key)
     now = head.head if head else 0
-    if proposal.base != now or not writer.barrier.is_visible(now, writer.now_micros):
+    if proposal.base != now or not writer.is_visible(now):
         state = "has no version" if not now else f"has version {now}, {writer.state(writer.row(now))}"
         raise StaleBaseError(
             f"{proposal.key!r}: base={proposal.base} is not its visible head; it {state}. Read it again"

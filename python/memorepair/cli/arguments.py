@@ -16,7 +16,6 @@ import msgspec
 
 from memorepair.cli.command import options
 from memorepair.errors import InvalidContentError, InvalidRequestError, UnknownKeyError, WithdrawnError
-from memorepair.keys import escaped
 from memorepair.rules import Rules
 from memorepair.selector import Selector, where
 from memorepair.store import Store
@@ -148,7 +147,9 @@ def read_roots(keys: tuple[str, ...], **selection: Any) -> list[str] | Selector:
     """Return roots for delete, suspect or impact: keys, or a selector with at least one condition."""
     selector = read_selector(**selection)
     if bool(keys) == (selector != Selector()):
-        raise click.UsageError("Name KEYs, or choose by --label, --kind, --prefix, --operator, --namespace or --epochs.")
+        raise click.UsageError(
+            "Name KEYs, or choose by --label, --kind, --prefix, --operator, --namespace or --epochs."
+        )
     if keys:
         return list(keys)
     return where(
@@ -209,6 +210,6 @@ def load_rules(text: str) -> Rules:
             raise InvalidRequestError(f"--rules {text}: {name}() failed ({problem})") from error
     if not isinstance(found, Rules):
         raise InvalidRequestError(
-            f"--rules {text}: expected a memorepair.Rules or a function that returns one, got {escaped(type(found).__name__)}"
+            f"--rules {text}: expected a memorepair.Rules or a function that returns one, got {type(found).__name__}"
         )
     return found

@@ -82,7 +82,7 @@ def put(
     click.argument("content", required=False),
     content_options,
     click.option("--kind", required=True, help="cache, summary, skill or record."),
-    click.option("--parent", "parents", multiple=True, metavar="KEY[@VERSION]", help="What it was made from; required."),
+    click.option("--parent", "parents", multiple=True, metavar="KEY[@VERSION]", help="What it was made from."),
     click.option("--optional", multiple=True, metavar="KEY[@VERSION]", help="An input that a rebuild may do without."),
     click.option("--operator", help='What made it, "name@version".'),
     click.option("--cost", help='What it took, such as "250 tokens".'),
@@ -168,7 +168,9 @@ def _line(info: VersionInfo) -> str:
 
 
 def _whole(artifact: Artifact) -> str:
-    lines = [f"{escaped(artifact.key)}@{artifact.version}  {artifact.kind}" + (f"/{artifact.form}" if artifact.form else "")]
+    lines = [
+        f"{escaped(artifact.key)}@{artifact.version}  {artifact.kind}" + (f"/{artifact.form}" if artifact.form else "")
+    ]
     if artifact.title:
         lines.append(f"title: {escaped(artifact.title)}")
     lines += [f"label: {escaped(name)}={escaped(value)}" for name, value in artifact.labels.items()]

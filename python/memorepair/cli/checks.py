@@ -12,7 +12,10 @@ from memorepair.status import Status
 
 @command("status")
 def status(session: Session) -> None:
-    """Count what is visible, withdrawn and held, the open events, and how complete provenance is."""
+    """Count what is visible, held and withdrawn.
+
+    Also the open events, and how complete provenance is.
+    """
     with session.open() as store:
         counts = store.status()
     session.show({**plain(counts), "open_events": counts.open_events}, _counts(counts))
@@ -20,7 +23,10 @@ def status(session: Session) -> None:
 
 @command("explain", click.argument("what", metavar="KEY[@VERSION]"))
 def explain(session: Session, what: str) -> None:
-    """Say why an artifact is visible or withdrawn: events, path from a root, last decision."""
+    """Say why an artifact is visible or withdrawn.
+
+    Tells the events, the path from a root and the last decision.
+    """
     with session.open() as store:
         try:
             story = store.explain(what)
@@ -36,7 +42,10 @@ def explain(session: Session, what: str) -> None:
 
 @command("fsck")
 def fsck(session: Session) -> int:
-    """Check the store against its own rules; exit code 1 on any finding."""
+    """Check the store against its own rules.
+
+    Exit code 1 on any finding.
+    """
     with session.open() as store:
         findings = store.fsck()
     lines = [escaped(str(finding)) for finding in findings]
@@ -49,8 +58,8 @@ def _counts(counts: Status) -> str:
     lines = [
         f"scope {escaped(counts.scope)} at epoch {counts.epoch}: {counts.keys} keys, {counts.versions} versions",
         f"  visible {counts.visible}, held {counts.held}, withdrawn {counts.withdrawn}, expired {counts.expired}",
-        f"  provenance of what is visible: complete {counts.complete}, partial {counts.partial}, opaque {counts.opaque}; "
-        f"{counts.without_parents} derived without parents",
+        f"  provenance of what is visible: complete {counts.complete}, partial {counts.partial}, "
+        f"opaque {counts.opaque}; {counts.without_parents} derived without parents",
     ]
     if counts.fates:
         lines.append("  held, by last repair: " + ", ".join(f"{fate} {n}" for fate, n in sorted(counts.fates.items())))

@@ -8,7 +8,6 @@ import click
 
 from memorepair.cli.arguments import (
     content_options,
-    read_content,
     read_replacements,
     read_roots,
     replacement_options,
@@ -20,7 +19,9 @@ from memorepair.keys import escaped
 
 _reason = click.option("--reason", default="", help="Why; kept with the event.")
 _event_id = click.option("--event-id", help="The same id and request give the same reply, at any later time.")
-_max_cascade = click.option("--max-cascade", help="Refuse to withdraw more than this share or count unless confirmed; or none.")
+_max_cascade = click.option(
+    "--max-cascade", help="Refuse to withdraw more than this share or count unless confirmed; or none."
+)
 _guard = (click.option("--confirm", help="The text that impact printed."), _max_cascade)
 
 
@@ -78,7 +79,7 @@ def delete(
     max_cascade: str | None,
     **selection: Any,
 ) -> None:
-    """Withdraw artifacts and everything derived from them, for good.
+    """Withdraw artifacts and all derived from them, for good.
 
     KEYS are keys or key@version.
     """
@@ -89,10 +90,11 @@ def delete(
 
 
 @command("suspect", click.argument("keys", nargs=-1), selector_options, _event_id, _reason)
-def suspect(
-    session: Session, keys: tuple[str, ...], event_id: str | None, reason: str, **selection: Any
-) -> None:
-    """Withdraw artifacts in doubt and everything derived from them; never waits for a confirmation."""
+def suspect(session: Session, keys: tuple[str, ...], event_id: str | None, reason: str, **selection: Any) -> None:
+    """Withdraw artifacts in doubt and all derived from them.
+
+    Never waits for a confirmation; the artifacts themselves may be rebuilt too.
+    """
     roots = read_roots(keys, **selection)
     with session.open() as store:
         event = store.suspect(roots, event_id=event_id, reason=reason)
@@ -103,7 +105,7 @@ def suspect(
 def correct(
     session: Session, event_id: str | None, reason: str, confirm: str | None, max_cascade: str | None, **replaced: Any
 ) -> None:
-    """Replace a source and withdraw everything derived from the old content."""
+    """Replace a source and withdraw what it led to."""
     contents = read_replacements(**replaced)
     with session.open(max_cascade) as store:
         event = store.correct(contents, event_id=event_id, reason=reason, confirm=confirm)
@@ -114,7 +116,7 @@ def correct(
 def migrate(
     session: Session, event_id: str | None, reason: str, confirm: str | None, max_cascade: str | None, **replaced: Any
 ) -> None:
-    """Replace an interface (tool schema, model, prompt) and withdraw what was made with it."""
+    """Replace a tool schema, model or prompt; withdraw its results."""
     contents = read_replacements(**replaced)
     with session.open(max_cascade) as store:
         event = store.migrate(contents, event_id=event_id, reason=reason, confirm=confirm)
@@ -153,5 +155,3 @@ def _told(event: Event) -> tuple[dict[str, Any], str]:
     if event.is_unchanged:
         return value, f"{name}: nothing to withdraw"
     return value, f"{name}: {event.withdrawn} artifacts withdrawn at epoch {event.epoch}"
-
-

@@ -17,13 +17,13 @@ _PATH = click.Path(exists=True, dir_okay=False)
     click.argument("file", type=_PATH, required=False),
     click.option("--from", "file_format", type=click.Choice(["jsonl", "csv"]), help="The file's format."),
     click.option("--id-column", "id", default="id", show_default=True, help="Column of the key."),
-    click.option("--digest-column", "digest", default="digest", show_default=True, help="Column of the content digest."),
+    click.option("--digest-column", "digest", default="digest", show_default=True, help="Column of the digest."),
     click.option("--kind-column", "kind", default="kind", show_default=True, help="Column of the kind."),
     click.option("--parents-column", "parents", default="parents", show_default=True,
                  help="Column of the ids it was made from: separated by ';', or a JSON list."),
     click.option("--title-column", "title", default="title", show_default=True, help="Column of the title."),
     click.option("--uri-column", "uri", default="uri", show_default=True, help="Column that says where content is."),
-    click.option("--namespace-column", "namespace", default="namespace", show_default=True, help="Column of the namespace."),
+    click.option("--namespace-column", "namespace", default="namespace", show_default=True, help="Its column."),
     click.option("--labels-prefix", "labels", default="labels", show_default=True,
                  help="Columns labels.NAME (or a JSON object of that name) become labels."),
     click.option("--separator", default=";", show_default=True, help="Between ids in the parents column."),
@@ -47,10 +47,10 @@ def adopt(
     served: str | None,
     **columns: str,
 ) -> int:
-    """Take over another store's ids, digests and source columns, without copying content.
+    """Take over another store's ids, digests and parents.
 
-    Adopting the same file again changes nothing. --served counts ids that should not be served any more; exit code 1
-    when there are any.
+    Content stays where it is. Adopting the same file again changes nothing. --served counts ids that should not be
+    served any more; exit code 1 when there are any.
     """
     from memorepair.adopt import Columns, adopt, count_served
 
@@ -85,8 +85,9 @@ def adopt(
 
 @command("demo", creates=True)
 def demo(session: Session) -> int:
-    """Poison, withdraw and repair the memory of 97 real agent tasks, and measure every step.
+    """Run the whole job on real agent work, and measure it.
 
+    Poisons, withdraws and repairs the memory of 97 tasks.
     Needs nothing and leaves nothing behind; --store keeps the repaired store in a new file. Exit code 1 when a figure
     is not what memorepair promises.
     """

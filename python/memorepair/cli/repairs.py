@@ -14,7 +14,9 @@ from memorepair.planner import plan as make_plan
 _choice = (
     rules_option,
     click.option("--event", metavar="ID", help="Repair what this event withdrew; otherwise everything held."),
-    click.option("--cost-weight", help="How much cost counts against value, such as 3/10; the schedule's own otherwise."),
+    click.option(
+        "--cost-weight", help="How much cost counts against value, such as 3/10; the schedule's own otherwise."
+    ),
     click.option("--budget", help='Instead: an upper limit such as "5000 tokens".'),
     click.option("--key", "keys", multiple=True, help="Only this key and what it requires (repeatable)."),
 )
@@ -23,7 +25,10 @@ UNDONE = ("failed", "blocked", "stalled")
 
 @command("plan", *_choice)
 def plan(session: Session, rules_name: str, event: str | None, keys: tuple[str, ...], **choice: Any) -> None:
-    """Choose what is worth repairing, with a verified certificate; changes nothing."""
+    """Choose what is worth repairing; changes nothing.
+
+    The choice is exact and its certificate verified.
+    """
     rules = load_rules(rules_name)
     with session.open() as store:
         chosen = make_plan(store, event, rules, keys=keys or None, **choice)

@@ -3,7 +3,7 @@
 Contract: `run` is deterministic but for its timings: the same package gives the same figures. It needs no network, no
 model and no seed. A leak is counted by reading: every key is asked for by `get`, every listing by `find`, and what
 comes back counts when it holds an injected marker or differs from a clean re-execution; the cascade is never asked.
-Source: evaluation.md section 3; contract.md sections 3 and 4.
+Source: MemoRepair, phases 1 to 4 and its leak figure.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ LIMITS = (
     "The ground-truth arguments of AgentDojo are constants of the benchmark, except one Slack channel name: the attack "
     "changes what tools return here, not what an agent then does.",
     "Summaries and skills are written by small deterministic functions, not by a model.",
-    "Influence edges are derived from values that flowed, and were checked by planting each attack alone; they are not gold.",
+    "Influence edges are derived from values that flowed, and were checked by planting each attack alone; "
+    "they are not gold.",
 )
 
 Progress = Callable[[str], None]
@@ -221,7 +222,7 @@ class _Demo:
             sources = _read(reader, self.corrections)
             with store.batch() as batch:
                 for artifact in sources.values():
-                    fields = {"title": artifact.title, "labels": artifact.labels, "form": artifact.form}
+                    fields: dict[str, Any] = {"title": artifact.title, "labels": artifact.labels}
                     batch.put(artifact.key, self.corrections[artifact.key], supersede=True, **fields)
             return self._leak(reader)
 

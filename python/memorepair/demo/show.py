@@ -22,9 +22,10 @@ def rendered(report: DemoReport) -> RenderableType:
     parts: list[RenderableType] = [
         Text("memorepair demo: an agent's memory is poisoned, withdrawn and repaired", "bold"),
         _text(
-            f"The memory of {report.tasks} real agent tasks (AgentDojo): {memory['record']} records, {memory['cache']} cached "
-            f"tool results, {memory['summary']} summaries, {memory['skill']} learned procedures. {report.roots} sources hold "
-            f"an attacker's text; {report.truly_stale} artifacts would read otherwise in a clean run."
+            f"The memory of {report.tasks} real agent tasks (AgentDojo): {memory['record']} records, "
+            f"{memory['cache']} cached tool results, {memory['summary']} summaries, "
+            f"{memory['skill']} learned procedures. {report.roots} sources hold an attacker's text; "
+            f"{report.truly_stale} artifacts would read otherwise in a clean run."
         ),
         _text(""),
         _text(
@@ -48,7 +49,8 @@ def rendered(report: DemoReport) -> RenderableType:
         _text(""),
         _text(
             f"{report.equal_to_clean} of {report.visible} readable artifacts equal a clean run. "
-            f"{report.precision:.0%} of what was withdrawn really differs there; the rest only rested on poisoned sources."
+            f"{report.precision:.0%} of what was withdrawn really differs there; the rest only "
+            "rested on poisoned sources."
         ),
         _note("Costs", f"{report.costs}. Values: {report.values}."),
         *(_note("Limit", limit) for limit in report.limits),

@@ -31,15 +31,17 @@ PROCEDURE = "Procedure: "
 CHARS_PER_TOKEN = 4
 WRITTEN_PRICE = 4
 COSTS = (
-    f"tokens, one per {CHARS_PER_TOKEN} characters: a summary or skill costs what it reads plus {WRITTEN_PRICE} x what it "
-    "writes, a tool call its arguments and its result"
+    f"tokens, one per {CHARS_PER_TOKEN} characters: a summary or skill costs what it reads plus {WRITTEN_PRICE} x what "
+    "it writes, a tool call its arguments and its result"
 )
 VALUES = (
     "1 + reads; reads are real store.get calls: a cached result or a skill that a later task uses, "
     "a summary that a skill is learned from"
 )
 _FIELD = re.compile(r"\s*(?:- )?([A-Za-z_][\w ]{0,30}):(?:\s|$)")
-_COMMON = frozenset("and are can for from have her him his its the them then this that was what when which who with you your".split())
+_COMMON = frozenset(
+    re.findall(r"\w+", "and are can for from have him his its the them then this that was what when which who with you")
+)
 
 
 class Memory:
@@ -262,6 +264,7 @@ def _cut(text: str, size: int) -> str:
 
 # -- filling a store ---------------------------------------------------------------------------------------------------
 
+
 def _summary_key(task: str) -> str:
     return "summary/" + task.removeprefix("task/")
 
@@ -300,7 +303,12 @@ def _put_records(
 
 
 def _derive_call(
-    batch: BatchWriter, memory: Memory, key: str, call: Mapping[str, Any], contents: dict[str, Any], versions: dict[str, int]
+    batch: BatchWriter,
+    memory: Memory,
+    key: str,
+    call: Mapping[str, Any],
+    contents: dict[str, Any],
+    versions: dict[str, int],
 ) -> None:
     optional = set(call.get("optional", ()))
     inputs = {parent: contents[parent] for parent in call["parents"] if not parent.startswith("tool/")}
@@ -361,4 +369,3 @@ def _derive_skill(
 def _title(text: str) -> str:
     """Text as a legal title: one line, printable."""
     return unicodedata.normalize("NFC", _line(text))
-

@@ -3,7 +3,7 @@
 How to use: subclass `BackendConformance`, implement `backend()`, and `reopen(backend)` when rows outlive the object;
 pytest (or anything that calls `test_` methods on a fresh instance) does the rest.
 Contract: the suite uses nothing but the protocol; a backend that passes it can stand below a Store.
-Source: protocol.py; semantics.md sections 1 (rule 1) and 6.
+Source: protocol.py; docs/SEMANTICS.md sections 1 (rule 1) and 6.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Contract: each function reads a store or compares two readings and changes nothing. `check_store` runs all that need no
 more than the store.
-Source: semantics.md section 5 (I1, I2, I3, I14) and section 2 (the barrier is monotone).
+Source: docs/SEMANTICS.md section 5 (I1, I2, I3, I14) and section 2 (the barrier is monotone).
 """
 
 from __future__ import annotations

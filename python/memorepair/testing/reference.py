@@ -5,7 +5,7 @@ repeated scans, holds kept step by step as events come, selection by trying ever
 Contract: `Reference` has the verbs of a Store, takes the same arguments (as far as it models them) and raises the same
 errors; version numbers are handed out in the same order. Expiry, batches and namespaces are not modelled.
 Invariants: `withdrawn` and every `Event.closure` only grow; a version never changes but for `add_parent`.
-Source: semantics.md sections 1, 3, 4 and 5; MemoRepair phases 1 to 4.
+Source: docs/SEMANTICS.md sections 1, 3, 4 and 5; MemoRepair phases 1 to 4.
 """
 
 from __future__ import annotations

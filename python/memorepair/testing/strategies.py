@@ -2,7 +2,7 @@
 
 Contract: every strategy shrinks; pools are small, so that what is drawn collides. A history is a list of `Command`
 values that name keys, never versions, so it replays on any store and on the reference model: see `apply` and `replay`.
-Source: semantics.md section 8 (the list of faults) and invariant I13 (hostile keys).
+Source: docs/SEMANTICS.md invariants I12 and I13 (hostile keys).
 """
 
 from __future__ import annotations
