@@ -357,6 +357,15 @@ def test_batch_is_all_or_nothing_and_reads_itself(store: mr.Store) -> None:
     assert [info.key for info in store.find()] == ["a", "p"]
 
 
+def test_a_batch_is_the_only_way_to_write_while_it_is_open(store: mr.Store) -> None:
+    with store.batch() as batch:
+        batch.put("p", "x")
+        with pytest.raises(mr.InvalidRequestError, match="a batch is open"):
+            store.put("q", "x")
+        assert store.find() == []  # reads go on, and see nothing of it yet
+    assert [info.key for info in store.find()] == ["p"]
+
+
 def test_batch_supersedes_within_itself(store: mr.Store) -> None:
     with store.batch() as batch:
         first = batch.put("p", "x")

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from memorepair.barrier import Barrier, Mask, mask_of, pack_expiring
 from memorepair.content import decode, digest_of
-from memorepair.errors import CapacityError, DamagedStoreError, StaleDependencyError
+from memorepair.errors import CapacityError, DamagedStoreError, InvalidRequestError, StaleDependencyError
 from memorepair.graph import VersionGraph
 from memorepair.protocol import (
     MAX_VERSION,
@@ -214,6 +214,7 @@ class Scope:
         self._barrier = Barrier()
         self._graph = VersionGraph()
         self._lock = threading.RLock()
+        self._writing = threading.local()
         self._closures: dict[int, Mask] = {}
         self.uses: dict[str, list[int]] = {}
         self.forms: dict[int, bool] = {}  # version -> is an interface; a version never changes, so neither does this
@@ -235,13 +236,23 @@ class Scope:
     @contextmanager
     def write(self, kind: str) -> Iterator[Writer]:
         """Yield a Writer; commit its batch unless the block raises or leaves it empty."""
-        with self.backend.transaction(self.id) as transaction:
+        if getattr(self._writing, "is_open", False):
+            raise InvalidRequestError(f"{kind}: a batch is open in this thread; write through it, or leave it first")
+        with self.backend.transaction(self.id) as transaction, self._marked():
             with self._lock:
                 barrier = self._barrier = self._barrier.follow(transaction)
             writer = Writer(transaction, barrier, self, self.clock(), Batch(transaction.next_version), kind)
             yield writer
             if not writer.is_empty():
                 self._commit(transaction, writer)
+
+    @contextmanager
+    def _marked(self) -> Iterator[None]:
+        self._writing.is_open = True
+        try:
+            yield
+        finally:
+            self._writing.is_open = False
 
     def _commit(self, transaction: Transaction, writer: Writer) -> None:
         batch = writer.batch

@@ -30,6 +30,7 @@ from memorepair.errors import (
     DamagedStoreError,
     InvalidRequestError,
     NewerSchemaError,
+    StoreBusyError,
     StoreError,
 )
 from memorepair.sqlite_rows import SqliteSnapshot, SqliteTransaction, typed
@@ -75,7 +76,7 @@ class SqliteBackend:
         self._vfs = vfs
         self._pid = os.getpid()
         self._lock = threading.Lock()
-        self._gate = threading.RLock()
+        self._gate = threading.Lock()
         self._local = threading.local()
         self._connections: weakref.WeakSet[apsw.Connection] = weakref.WeakSet()  # a thread's own ends with it
         self.is_closed = False
@@ -156,7 +157,7 @@ class SqliteBackend:
             found = find(self._reader())
             if found is not None:
                 return found
-            with self._gate, self._immediate():
+            with self._immediate():
                 self._writer.execute(
                     "INSERT INTO scope(name, epoch, next_version) VALUES(?, 0, 1) ON CONFLICT(name) DO NOTHING", (name,)
                 )
@@ -186,7 +187,7 @@ class SqliteBackend:
     @contextmanager
     def transaction(self, scope: int) -> Iterator[SqliteTransaction]:
         self._check_open()
-        with self._gate, self._immediate():
+        with self._immediate():
             with typed("write"):
                 transaction = SqliteTransaction(self._writer, scope)
             yield transaction
@@ -223,12 +224,16 @@ class SqliteBackend:
 
     @contextmanager
     def _immediate(self) -> Iterator[None]:
-        with typed("write"):
-            self._writer.execute("BEGIN IMMEDIATE")
+        if not self._gate.acquire(timeout=self._timeout_ms / 1000):
+            raise StoreBusyError("write: another thread holds the store; nothing was changed, try again")
         try:
+            with typed("write"):
+                # In memory a reserved lock would shut readers out, and the gate already keeps other writers away.
+                self._writer.execute("BEGIN" if self._in_memory else "BEGIN IMMEDIATE")
             yield
         finally:
             self._roll_back(self._writer)
+            self._gate.release()
 
     @staticmethod
     def _roll_back(connection: apsw.Connection) -> None:

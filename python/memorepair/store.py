@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar
@@ -23,7 +23,7 @@ from memorepair import clock as clocks
 from memorepair import reading, writing
 from memorepair.amounts import Cost
 from memorepair.artifact import Artifact, Gap, VersionInfo
-from memorepair.errors import InvalidRequestError
+from memorepair.errors import InvalidRequestError, StoreError
 from memorepair.events import Event, Request, abandon, preview, raise_event
 from memorepair.impact import DEFAULT_MAX_CASCADE, NO_GUARD, Guard, Impact, checked_max_cascade
 from memorepair.keys import checked_name
@@ -103,12 +103,11 @@ class Store:
 
     def close(self) -> None:
         """Write the read counts and close the backend. Safe to call twice."""
-        try:
-            if self._scope.uses and not self._scope.backend.is_closed:
-                with self._scope.write("count") as writer:
-                    writer.batch.uses.extend(self._scope.take_uses())
-        finally:
-            self._scope.backend.close()
+        if self._scope.uses and not self._scope.backend.is_closed:
+            # Advisory: a store that cannot be written now still has to close.
+            with suppress(StoreError), self._scope.write("count") as writer:
+                writer.batch.uses.extend(self._scope.take_uses())
+        self._scope.backend.close()
 
     # -- writes ----------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,179 @@
+"""Building the graph and reaching a cascade, 10^6 nodes and about 3x10^6 edges, beside plain C++ and scipy."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import pytest
+from instances import FAMILIES, Instance
+from pairs import Peer, clocked, paired
+from scipy.sparse import csr_matrix
+from scipy.sparse.csgraph import breadth_first_order
+
+from memorepair._core import ProvenanceGraph
+
+NUM_NODES = 10**6
+SOURCE = Path(__file__).with_name("plain_bfs.cpp")
+
+
+class PlainBfs:
+    """plain_bfs.cpp as a running process that has read an instance."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self._into: IO[str] = process.stdin
+        self._out: IO[str] = process.stdout
+
+    def ask(self, command: str) -> tuple[float, int, int]:
+        """Return seconds, nodes reached, and the sum of their ids."""
+        self._into.write(command + "\n")
+        self._into.flush()
+        seconds, count, total = self._out.readline().split()
+        return float(seconds), int(count), int(total)
+
+    def build(self, directions: str) -> Peer:
+        return lambda: self.ask(directions)[0]
+
+    def reach(self, roots: np.ndarray) -> str:
+        return f"reach {len(roots)} " + " ".join(map(str, roots.tolist()))
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    compiler = shutil.which("g++")
+    if compiler is None:
+        pytest.skip("the C++ peer needs g++")
+    binary = tmp_path_factory.mktemp("peer") / "plain_bfs"
+    subprocess.run([compiler, "-O3", "-std=c++20", "-o", str(binary), str(SOURCE)], check=True)
+    return binary
+
+
+@pytest.fixture(scope="module", params=sorted(FAMILIES))
+def instance(request: pytest.FixtureRequest) -> Instance:
+    return FAMILIES[request.param](NUM_NODES)
+
+
+@pytest.fixture(scope="module")
+def graph(instance: Instance) -> ProvenanceGraph:
+    return ProvenanceGraph.from_edges(*instance)
+
+
+@pytest.fixture(scope="module")
+def plain(instance: Instance, program: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlainBfs]:
+    path = tmp_path_factory.mktemp("instance") / "edges"
+    with path.open("wb") as stream:
+        np.array([instance.num_nodes, len(instance.sources)], dtype=np.uint64).tofile(stream)
+        instance.sources.tofile(stream)
+        instance.targets.tofile(stream)
+    with subprocess.Popen([program, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        yield PlainBfs(process)
+
+
+def family(request: pytest.FixtureRequest) -> str:
+    return str(request.node.callspec.params["instance"])
+
+
+def sparse(instance: Instance) -> csr_matrix:
+    """scipy's graph, from the same arrays."""
+    ones = np.ones(len(instance.sources), dtype=np.int8)
+    shape = (instance.num_nodes, instance.num_nodes)
+    return csr_matrix((ones, (instance.sources, instance.targets)), shape=shape)
+
+
+def roots_of(instance: Instance, graph: ProvenanceGraph, how: str) -> np.ndarray:
+    """`one`: an old node with a large cascade; `many`: one in a hundred nodes; `small`: a late node with a small one."""
+    if how == "many":
+        return np.arange(0, instance.num_nodes, 100, dtype=np.uint32)
+    if how == "one":
+        old = np.unique(instance.sources[:1000])[:50]
+        return max(([np.array([node], dtype=np.uint32)] for node in old), key=lambda r: graph.reach(r[0]).count())[0]
+    for node in np.unique(instance.sources)[::-997]:
+        root = np.array([node], dtype=np.uint32)
+        if 4 <= graph.reach(root).count() <= 100:
+            return root
+    raise AssertionError("no small cascade")
+
+
+def test_build(
+    benchmark: Any, request: pytest.FixtureRequest, instance: Instance, graph: ProvenanceGraph, plain: PlainBfs
+) -> None:
+    edges = np.unique(instance.sources.astype(np.int64) * instance.num_nodes + instance.targets)
+    assert graph.num_edges == len(edges)
+    assert np.array_equal(graph.reach(np.arange(9, dtype=np.uint32)).ids(), reached_by_scipy(instance, range(9)))
+    paired(
+        benchmark,
+        lambda: ProvenanceGraph.from_edges(*instance),
+        {
+            "plain C++, both directions": plain.build("both"),
+            "plain C++, one direction": plain.build("one"),
+            "scipy csr_matrix, one direction": clocked(lambda: sparse(instance)),
+        },
+        what=f"graph build, {family(request)} 10^6: both directions, sorted, deduplicated",
+        at_most={"plain C++, both directions": 1.5, "scipy csr_matrix, one direction": 1.0},
+    )
+
+
+def reached_by_scipy(instance: Instance, roots: Any) -> np.ndarray:
+    matrix = sparse(instance)
+    each = [breadth_first_order(matrix, root, return_predecessors=False) for root in roots]
+    return np.unique(np.concatenate(each))
+
+
+@pytest.mark.parametrize("how", ["one", "many", "small"])
+def test_reach(
+    benchmark: Any,
+    request: pytest.FixtureRequest,
+    instance: Instance,
+    graph: ProvenanceGraph,
+    plain: PlainBfs,
+    how: str,
+) -> None:
+    roots = roots_of(instance, graph, how)
+    command = plain.reach(roots)
+    answer = graph.reach(roots)
+    assert plain.ask(command)[1:] == (answer.count(), int(answer.ids().sum(dtype=np.int64)))
+    peers: dict[str, Peer] = {"plain C++ BFS": lambda: plain.ask(command)[0]}
+    at_most = {"plain C++ BFS": 1.5}
+    if how != "many":  # scipy takes one root
+        matrix = sparse(instance)
+        order = breadth_first_order(matrix, int(roots[0]), return_predecessors=False)
+        assert np.array_equal(np.sort(order), answer.ids())
+        peers["scipy breadth_first_order"] = clocked(
+            lambda: breadth_first_order(matrix, int(roots[0]), return_predecessors=False)
+        )
+        at_most["scipy breadth_first_order"] = 1.0
+    paired(
+        benchmark,
+        lambda: graph.reach(roots),
+        peers,
+        what=f"reach, {family(request)} 10^6, {how} root{'s' * (how == 'many')}: {answer.count():,} nodes",
+        rounds=21,
+        at_most=at_most,
+    )
+
+
+def test_build_and_reach(
+    benchmark: Any, request: pytest.FixtureRequest, instance: Instance, graph: ProvenanceGraph
+) -> None:
+    roots = roots_of(instance, graph, "one")
+
+    def ours() -> Any:
+        return ProvenanceGraph.from_edges(*instance).reach(roots)
+
+    def scipys() -> Any:
+        return breadth_first_order(sparse(instance), int(roots[0]), return_predecessors=False)
+
+    assert np.array_equal(ours().ids(), np.sort(scipys()))
+    paired(
+        benchmark,
+        ours,
+        {"scipy build + breadth_first_order": clocked(scipys)},
+        what=f"graph build + reach from numpy arrays, {family(request)} 10^6",
+        at_most={"scipy build + breadth_first_order": 1.0},
+    )
