@@ -91,7 +91,7 @@ def roots_of(instance: Instance, graph: ProvenanceGraph, how: str) -> np.ndarray
     if how == "many":
         return np.arange(0, instance.num_nodes, 100, dtype=np.uint32)
     if how == "one":
-        old = np.unique(instance.sources[:1000])[:50]
+        old = np.unique(instance.sources)[:50]
         return max(([np.array([node], dtype=np.uint32)] for node in old), key=lambda r: graph.reach(r[0]).count())[0]
     for node in np.unique(instance.sources)[::-997]:
         root = np.array([node], dtype=np.uint32)

@@ -26,7 +26,7 @@ def provenance(num_nodes: int, seed: int = 0) -> Instance:
     Every other node on average is a record; the rest were made from 3 to 9 older nodes, so about 3 edges a node.
 
     Half of the parents are recent, half popular (a power law in age), as when an agent reads its latest notes and the
-    same few policies. Edges come child by child, the order in which a store reads them.
+    same few policies. Edges come child by child with sorted parents, the order in which a store reads them.
     """
     rng = np.random.default_rng(seed)
     made = np.flatnonzero(rng.random(num_nodes) < 0.5)
@@ -36,6 +36,7 @@ def provenance(num_nodes: int, seed: int = 0) -> Instance:
     popular = (targets * draw**3).astype(np.int64)
     back = np.minimum(40 * (np.maximum(draw, 1e-9) ** -0.8 - 1), targets - 1).astype(np.int64)
     sources = np.where(rng.random(len(targets)) < 0.5, popular, targets - 1 - back)
+    sources = sources[np.lexsort((sources, targets))]
     return Instance(num_nodes, sources.astype(np.uint32), targets.astype(np.uint32))
 
 

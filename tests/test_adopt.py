@@ -242,8 +242,12 @@ def test_from_the_command_line(tmp_path: Path) -> None:
         return CliRunner().invoke(main, ["adopt", *arguments, "--store", database])
 
     dry = run(str(path), "--from", "jsonl", "--dry-run")
-    assert dry.exit_code == 1
-    assert "does not exist" in dry.stderr
+    assert dry.exit_code == 0
+    assert dry.stdout.startswith("5 rows: 5 new")
+    assert not Path(database).exists()
+    unserved = run("--served", str(ids))
+    assert unserved.exit_code == 1
+    assert "does not exist" in unserved.stderr
     done = run(str(path), "--from", "jsonl", "--json")
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["added"] == 5

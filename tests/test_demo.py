@@ -120,7 +120,9 @@ def test_figures_do_not_depend_on_the_run(report: DemoReport) -> None:
 def test_replay_decides_by_content(memory: Memory) -> None:
     for key, call in memory.calls.items():
         for world in ("clean", "injected"):
-            inputs = {parent: memory.source(parent, world) for parent in call["parents"] if parent.startswith("source/")}
+            inputs = {
+                parent: memory.source(parent, world) for parent in call["parents"] if parent.startswith("source/")
+            }
             if any(parent.startswith("call/") for parent in call["parents"]):
                 continue
             expected = call.get("result_injected", call["result"]) if world == "injected" else call["result"]

@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
-BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", README, flags=re.MULTILINE | re.DOTALL)
+BLOCKS = re.findall(r"^```([\w-]+)\n(.*?)^```$", README, flags=re.MULTILINE | re.DOTALL)
 
 
 def test_the_first_look_prints_what_the_readme_says(capsys: pytest.CaptureFixture[str]) -> None:
@@ -31,13 +31,20 @@ def test_the_shell_transcript_prints_what_the_readme_says(tmp_path: Path) -> Non
     environment = {**os.environ, "PATH": f"{bin_folder}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "120"}
     environment["PYTHONPATH"] = str(tmp_path)
     environment.pop("MEMOREPAIR_STORE", None)
-    for name, text in re.findall(r"^`(\w+\.py)`:\n\n```python-file\n(.*?)^```$", README, flags=re.MULTILINE | re.DOTALL):
+    for name, text in re.findall(
+        r"^`(\w+\.py)`:\n\n```python-file\n(.*?)^```$", README, flags=re.MULTILINE | re.DOTALL
+    ):
         (tmp_path / name).write_text(text)
     for text in transcripts:
         for step in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
             command, _, expected = step.partition("\n")
             ran = subprocess.run(
-                shlex.split(command, comments=True), cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60
+                shlex.split(command, comments=True),
+                cwd=tmp_path,
+                env=environment,
+                capture_output=True,
+                text=True,
+                timeout=60,
             )
             assert ran.returncode == 0, (command, ran.stderr)
             assert _plain(ran.stdout) == _plain(expected), command
@@ -65,5 +72,10 @@ def test_links_and_named_files_exist(page: str) -> None:
 
 
 def test_no_page_names_a_path_of_a_machine() -> None:
-    for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("benchmarks/*.md"), *ROOT.glob("examples/**/*.md")]:
+    for page in [
+        *ROOT.glob("*.md"),
+        *ROOT.glob("docs/*.md"),
+        *ROOT.glob("benchmarks/*.md"),
+        *ROOT.glob("examples/**/*.md"),
+    ]:
         assert not re.search(r"(?<![\w.])/(work|root|home|farm)/", page.read_text()), page

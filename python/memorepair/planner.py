@@ -109,8 +109,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     def __str__(self) -> str:
         counts = f"{len(self.selected)} of {len(self.items)} candidates selected"
-        cost = f"cost {self.planned_cost} of {self.repair_all_cost} for all"
-        lines = [f"plan at cost weight {self.cost_weight}: {counts}, {cost}; certificate {self.certificate}"]
+        cost = f", cost {self.planned_cost} of {self.repair_all_cost} for all" if self.unit else ""
+        lines = [f"plan at cost weight {self.cost_weight}: {counts}{cost}; certificate {self.certificate}"]
         lines += [f"  warning: {warning}" for warning in self.warnings]
         for item in self.items[:50]:
             numbers = f"value {shown(item.value)} cost {shown(item.cost)}"

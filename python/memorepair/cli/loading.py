@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import click
 
 from memorepair.cli.command import Session, command, plain
 from memorepair.keys import escaped
+from memorepair.store import open_store
 
 _PATH = click.Path(exists=True, dir_okay=False)
 
@@ -56,11 +58,15 @@ def adopt(
 
     if (file is None) != (file_format is None) or (file is None and served is None):
         raise click.UsageError("Give FILE with --from jsonl or csv, or --served, or both.")
-    if file is None or dry_run:
-        session.creates = False  # nothing to write
+    session.creates = file is not None and not dry_run
     value: dict[str, Any] = {}
     lines: list[str] = []
-    with session.open() as store, session.progress("reading") as tell:
+    # Counting against a store that is not there yet is counting against an empty one.
+    is_first = dry_run and not os.path.exists(session.path)
+    with (
+        open_store(":memory:", session.scope) if is_first else session.open() as store,
+        session.progress("reading") as tell,
+    ):
         if file is not None:
             adopted = adopt(
                 store,
