@@ -75,9 +75,8 @@ def test_dependencies_run_one_way(path: Path) -> None:
     assert not late, f"{me} imports {sorted(late)}, which stand after it"
 
 
-def test_only_four_modules_call_the_core() -> None:
-    callers = {name_of(path) for path in MODULES if "_core" in imports(path)}
-    assert callers == {"barrier", "graph", "candidates"} | (callers & {"selection"})
+def test_only_the_barrier_and_the_graph_import_the_core() -> None:
+    assert {name_of(path) for path in MODULES if "_core" in imports(path)} == {"barrier", "graph"}
 
 
 def test_only_the_clock_reads_a_clock() -> None:

@@ -205,6 +205,11 @@ def test_scopes_are_apart(filled: Run) -> None:
     filled("put", "doc/1", "other", "--scope", "b")
     assert value(filled("show", "doc/1", "--scope", "b", "--json"))["content"] == "other"
     assert filled("ls", "--scope", "b").stdout.splitlines()[-1] == "1 visible"
+    assert (
+        "scope 'typo' does not exist in 's.db'; it has 'b', 'default'" in filled("ls", "--scope", "typo", code=1).stderr
+    )
+    with mr.open("s.db") as store, store.reading() as view:
+        assert view.scope.backend.scopes() == ["b", "default"]
 
 
 # -- events ------------------------------------------------------------------------------------------------------------

@@ -298,13 +298,19 @@ class StoreMachine(RuleBasedStateMachine):
     # -- after each step -------------------------------------------------------------------------------------------
 
     @invariant()
+    def all_is_well(self):
+        self.the_same_is_visible()
+        self.every_key_reads_the_same()
+        self.history_is_the_same()
+        self.counts_are_the_same()
+        self.promises_hold()
+
     def the_same_is_visible(self):
         numbers = list(range(self.model.next_number + 2))
         seen = {number for number, flag in zip(numbers, self.store.visible(numbers), strict=True) if flag}
         assert seen == self.model.visible, f"visible {sorted(seen)}, the model says {sorted(self.model.visible)}"
         assert self.store.filter(numbers) == sorted(seen)
 
-    @invariant()
     def every_key_reads_the_same(self):
         for key, answer in zip((*KEYS, "none"), self.store.get_many([*KEYS, "none"]), strict=True):
             state = self.model.state(key)
@@ -318,7 +324,6 @@ class StoreMachine(RuleBasedStateMachine):
                 taken_by = [e.event_id for e in self.model.events.values() if answer.version in e.closure]
                 assert list(answer.events) == taken_by
 
-    @invariant()
     def history_is_the_same(self):
         for key, numbers in self.model.history.items():
             rows = self.store.history(key)
@@ -330,7 +335,6 @@ class StoreMachine(RuleBasedStateMachine):
                 needed = {number for number in row.required if self.model.versions[number].key != key}
                 assert needed == {n for n in version.required if self.model.versions[n].key != key}
 
-    @invariant()
     def counts_are_the_same(self):
         status = self.store.status()
         held = set().union(*self.model.holds.values()) if self.model.holds else set()
@@ -340,7 +344,6 @@ class StoreMachine(RuleBasedStateMachine):
             assert event.held == len(self.model.holds[event.event_id]), f"{event}, {self.model.holds}"
             assert event.state == self.model.event_state(event.event_id), event
 
-    @invariant()
     def promises_hold(self):
         invariants.check_store(self.store)
         now = invariants.withdrawn_set(self.store)

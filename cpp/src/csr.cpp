@@ -60,28 +60,31 @@ void sort_and_merge(Csr& csr) {
 
 }  // namespace
 
-Csr build_csr(std::uint64_t num_nodes, std::span<const NodeId> sources, std::span<const NodeId> targets) {
+void check_edges(std::uint64_t num_nodes, std::span<const NodeId> sources, std::span<const NodeId> targets) {
     if (sources.size() != targets.size()) {
         throw InvalidGraph("edges: expected as many targets as sources, got " + std::to_string(sources.size()) +
                            " sources and " + std::to_string(targets.size()) + " targets");
     }
+    for (std::size_t e = 0; e < sources.size(); ++e) {
+        if (sources[e] >= num_nodes || targets[e] >= num_nodes) {
+            const bool is_source = sources[e] >= num_nodes;
+            throw_node_range(is_source ? "edge source" : "edge target", is_source ? sources[e] : targets[e], num_nodes);
+        }
+    }
+}
+
+Csr build_csr(std::uint64_t num_nodes, std::span<const NodeId> tails, std::span<const NodeId> heads) {
     Csr csr;
     csr.offsets.assign(num_nodes + 2, 0);
-    for (std::size_t e = 0; e < sources.size(); ++e) {
-        const NodeId source = sources[e];
-        const NodeId target = targets[e];
-        if (source >= num_nodes || target >= num_nodes) {
-            throw_node_range(source >= num_nodes ? "edge source" : "edge target", source >= num_nodes ? source : target,
-                             num_nodes);
-        }
-        csr.offsets[std::size_t{source} + 2 - static_cast<std::size_t>(source == target)] +=
-            static_cast<ArcIndex>(source != target);
+    for (std::size_t e = 0; e < tails.size(); ++e) {
+        csr.offsets[std::size_t{tails[e]} + 2 - static_cast<std::size_t>(tails[e] == heads[e])] +=
+            static_cast<ArcIndex>(tails[e] != heads[e]);
     }
     prefix_sum(csr.offsets);
     csr.heads.resize(csr.offsets.back());
-    for (std::size_t e = 0; e < sources.size(); ++e) {
-        if (sources[e] != targets[e]) {
-            csr.heads[csr.offsets[std::size_t{sources[e]} + 1]++] = targets[e];
+    for (std::size_t e = 0; e < tails.size(); ++e) {
+        if (tails[e] != heads[e]) {
+            csr.heads[csr.offsets[std::size_t{tails[e]} + 1]++] = heads[e];
         }
     }
     csr.offsets.pop_back();

@@ -20,8 +20,11 @@ struct Csr {
     }
 };
 
-// Self edges are dropped and duplicates merged. Throws NodeRange, or InvalidGraph when the lengths differ.
-Csr build_csr(std::uint64_t num_nodes, std::span<const NodeId> sources, std::span<const NodeId> targets);
+// Throws NodeRange, or InvalidGraph when the lengths differ.
+void check_edges(std::uint64_t num_nodes, std::span<const NodeId> sources, std::span<const NodeId> targets);
+
+// One list of heads per tail, from edges that were checked. Self edges are dropped and duplicates merged.
+Csr build_csr(std::uint64_t num_nodes, std::span<const NodeId> tails, std::span<const NodeId> heads);
 
 // The reverse graph. Lists of the result are sorted because tails are visited in order.
 Csr transpose(const Csr& csr);

@@ -66,9 +66,11 @@ ProvenanceGraph ProvenanceGraph::from_edges(std::uint64_t num_nodes, std::span<c
                                             std::span<const NodeId> targets) {
     check_num_nodes(num_nodes);
     ProvenanceGraph graph;
-    Csr children = build_csr(num_nodes, sources, targets);
-    graph.parents_ = std::make_unique<Adjacency>(transpose(children));
-    graph.children_ = std::make_unique<Adjacency>(std::move(children));
+    check_edges(num_nodes, sources, targets);
+    // Parents first: edges come child by child as a rule, so their lists fill in order and one scatter is enough.
+    Csr parents = build_csr(num_nodes, targets, sources);
+    graph.children_ = std::make_unique<Adjacency>(transpose(parents));
+    graph.parents_ = std::make_unique<Adjacency>(std::move(parents));
     graph.num_nodes_ = num_nodes;
     return graph;
 }
@@ -105,16 +107,7 @@ void ProvenanceGraph::append(std::uint64_t num_new_nodes, std::span<const NodeId
         *this = from_edges(num_nodes, sources, targets);
         return;
     }
-    if (sources.size() != targets.size()) {
-        throw InvalidGraph("edges: expected as many targets as sources, got " + std::to_string(sources.size()) +
-                           " sources and " + std::to_string(targets.size()) + " targets");
-    }
-    for (std::size_t e = 0; e < sources.size(); ++e) {
-        if (sources[e] >= num_nodes || targets[e] >= num_nodes) {
-            const bool is_source = sources[e] >= num_nodes;
-            throw_node_range(is_source ? "edge source" : "edge target", is_source ? sources[e] : targets[e], num_nodes);
-        }
-    }
+    check_edges(num_nodes, sources, targets);
     if (overlay_->size() + sources.size() >= Adjacency::kMaxLinks) {
         throw Capacity("appended edges: expected fewer than " + std::to_string(Adjacency::kMaxLinks) +
                        " at once, got " + std::to_string(sources.size()));

@@ -8,6 +8,7 @@ from that; when a source is deleted, corrected or migrated, the whole cascade is
 from memorepair._version import __version__
 from memorepair.amounts import Cost
 from memorepair.artifact import Artifact, Gap, VersionInfo
+from memorepair.barrier import Mask
 from memorepair.content import External
 from memorepair.engine import repair
 from memorepair.errors import (
@@ -46,6 +47,7 @@ from memorepair.errors import (
 from memorepair.events import Event
 from memorepair.explain import Explanation
 from memorepair.fsck import Finding
+from memorepair.graph import ProvenanceGraph
 from memorepair.impact import Impact
 from memorepair.memory import MemoryBackend
 from memorepair.planner import Plan, PlanItem, plan
@@ -81,6 +83,7 @@ __all__ = [
     "InvalidMaskError",
     "InvalidRequestError",
     "Job",
+    "Mask",
     "MemorepairError",
     "MemoryBackend",
     "MissingExtraError",
@@ -92,6 +95,7 @@ __all__ = [
     "Plan",
     "PlanError",
     "PlanItem",
+    "ProvenanceGraph",
     "RefusalError",
     "Report",
     "Rules",

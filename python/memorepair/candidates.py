@@ -14,9 +14,9 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from memorepair._core import ProvenanceGraph
 from memorepair.barrier import as_ids
 from memorepair.errors import UnknownKeyError
+from memorepair.graph import ProvenanceGraph
 from memorepair.holds import Holds, find_holds
 from memorepair.protocol import EventRow, UseRow, VersionRow
 from memorepair.rules import Operator, Rules, default_mode
@@ -34,11 +34,7 @@ class Inputs(msgspec.Struct, frozen=True):
     optional: tuple[str, ...]
     own: int = 0
     is_own_required: bool = False
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether the artifact never had an input."""
-        return not (self.required or self.optional or self.own)
+    is_empty: bool = False  # the artifact never had an input
 
 
 class Candidate(msgspec.Struct, frozen=True):
@@ -77,7 +73,9 @@ def trace_inputs(view: View, head: VersionRow) -> Inputs:
                     queue.append(parent)
             elif parent.version > own:
                 own, is_own_required = parent.version, parent.version in needed
-    return Inputs(tuple(sorted(required)), tuple(sorted(optional - required)), own, is_own_required)
+    return Inputs(
+        tuple(sorted(required)), tuple(sorted(optional - required)), own, is_own_required, is_empty=not head.parents
+    )
 
 
 def find_candidates(view: View, event_id: str | None, keys: Iterable[str] | None, rules: Rules) -> list[Candidate]:

@@ -70,7 +70,8 @@ class Request(msgspec.Struct, frozen=True):
 
     def digest(self) -> bytes:
         """Return sha256 over kind, roots and payload."""
-        replaced = [(p.key, p.body.digest.hex(), p.kind, p.form, p.title, p.labels) for p in self.replacements]
+        # Key and content only: kind, title and labels are the head's, so the same call made later may meet others.
+        replaced = [(p.key, p.body.digest.hex()) for p in self.replacements]
         roots = [root if isinstance(root, (str, int)) else msgspec.to_builtins(root) for root in self.roots]
         canonical = msgspec.json.encode([self.kind, roots, replaced, self.undoes], order="deterministic")
         return hashlib.sha256(canonical).digest()

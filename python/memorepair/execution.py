@@ -65,6 +65,8 @@ def run_operator(operator: Operator, job: Job) -> Made:
     draft = within_deadline(what, operator.timeout_seconds, lambda: operator.function(job))
     if not isinstance(draft, Draft):
         raise OperatorError(f"{what}: expected a Draft, got {type(draft).__name__}; return memorepair.Draft(content)")
+    if not (draft.facts is None or isinstance(draft.facts, dict)):
+        raise OperatorError(f"{what}: facts: expected a dict or None, got {type(draft.facts).__name__}")
     try:
         facts = None if draft.facts is None else encode(draft.facts).body.decode()
         return Made(encode(draft.content), parse_cost(draft.cost), facts)

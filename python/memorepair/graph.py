@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from memorepair._core import ProvenanceGraph
+from memorepair._core import ProvenanceGraph as ProvenanceGraph
 from memorepair.barrier import Mask, as_ids
 from memorepair.errors import DamagedStoreError
 from memorepair.protocol import Ids, Snapshot, unpack_ids

@@ -46,25 +46,32 @@ def find_holds(view: View) -> Holds:
     alive = view.barrier.heads & view.barrier.withdrawn  # withdrawn heads whose holds have not ended
     events: dict[int, EventRow] = {}
     masks: dict[int, Mask] = {}
-    # An abandoned event gives up its holds at its own place in the order; from then on nobody may take them up again.
+    # Each step at its own place in the order: an abandoned event gives up what it holds by then, for ever; what joins it
+    # late after that is held anew.
+    late: dict[tuple[int, int], list[int]] = {}
     timeline: list[tuple[int, EventRow, Mask | None]] = []
-    for event, closure in view.closures():
-        timeline.append((event.epoch, event, closure))
+    by_epoch = {event.epoch: event for event in view.snapshot.events() if not event.soft}
+    for event in by_epoch.values():
+        timeline.append((event.epoch, event, view.scope.closure_of(event)))
         if event.abandoned:
             timeline.append((event.abandoned, event, None))
+    for row in view.snapshot.late():
+        late.setdefault((row.epoch, row.event_epoch), []).append(row.version)
+    for (epoch, event_epoch), versions in late.items():
+        if event_epoch in by_epoch:
+            timeline.append((epoch, by_epoch[event_epoch], mask_of(versions, view.barrier.size)))
     for epoch, event, taken in sorted(timeline, key=lambda step: step[0]):
         if taken is None:
             given_up = masks.pop(event.epoch, none)
             for mask in masks.values():
                 given_up = given_up - mask
             alive = alive - given_up
-        elif not event.soft:
-            ended = none
-            if event.kind == "delete":
-                roots = [version for root in event.roots for version in root.versions]
-                ended = mask_of(roots, view.barrier.size) & alive
-                alive = alive - ended
-            hit = taken & alive
-            if hit:
-                events[epoch], masks[epoch] = event, hit
-    return Holds(events, {epoch: held for epoch, mask in masks.items() if (held := mask & alive)})
+            continue
+        if event.kind == "delete" and epoch == event.epoch:
+            roots = [version for root in event.roots for version in root.versions]
+            alive = alive - mask_of(roots, view.barrier.size)
+        hit = taken & alive
+        if hit:
+            events[event.epoch] = event
+            masks[event.epoch] = masks.get(event.epoch, none) | hit
+    return Holds(events, {epoch: held for epoch in sorted(masks) if (held := masks[epoch] & alive)})

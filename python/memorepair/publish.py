@@ -71,8 +71,9 @@ def publish(writer: Writer, attempt: AttemptRow, batch: Iterable[StageRow]) -> d
         head = writer.head(stage.row.key)
         assert head is not None
         row = replace(stage.row, epoch=writer.new_epoch, previous=head.latest)
+        state = "external" if stage.codec == "external" else "inline"
         writer.batch.versions.append(row)
-        writer.batch.contents.append(ContentRow(row.version, "inline", stage.codec, stage.body))
+        writer.batch.contents.append(ContentRow(row.version, state, stage.codec, stage.body))
         writer.remember(row)
         writer.crown(row.key, row.version)
         writer.batch.fates.append(FateRow(stage.head, row.key, "published", "", attempt.attempt, writer.new_epoch))

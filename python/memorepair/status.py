@@ -16,7 +16,7 @@ from memorepair.scope import View
 
 
 class EventStatus(msgspec.Struct, frozen=True):
-    """One event: open while a held key has no fate, settled after that, or abandoned."""
+    """One event: open while a held key has no fate (a late one reopens it), settled after that, or abandoned."""
 
     event_id: str
     kind: str
@@ -74,7 +74,7 @@ def status(view: View) -> Status:
     for event in view.snapshot.events():
         held = holds.of(event)
         undecided = sum(version not in fates for version in held)
-        state = "abandoned" if event.abandoned else "open" if undecided else "settled"
+        state = "open" if undecided else "abandoned" if event.abandoned else "settled"  # late comers reopen
         events.append(EventStatus(event.event_id, event.kind, event.epoch, state, len(held), undecided))
     return Status(
         scope=view.scope.name,

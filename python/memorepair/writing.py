@@ -200,7 +200,7 @@ def derive(writer: Writer, proposal: Proposal, *, stale: str) -> VersionRow:
     if gone:
         if stale == "reject":
             raise StaleDependencyError(_why_stale(writer, proposal.key, gone))
-        if any(version not in writer.barrier.withdrawn for version in gone):
+        if any(version not in writer.barrier.withdrawn and version not in writer.fresh for version in gone):
             raise StaleDependencyError(
                 f"{_why_stale(writer, proposal.key, gone)}; only withdrawn parents can be joined late"
             )
@@ -244,13 +244,15 @@ def _why_stale(writer: Writer, key: str, gone: list[int]) -> str:
 
 
 def join_late(writer: Writer, versions: Iterable[int], parents: Iterable[int]) -> None:
-    """Add `versions` to every event whose W holds one of `parents`."""
+    """Add `versions` to every event whose W holds one of `parents`, unless they are in it."""
     wanted = set(parents)
-    holders = [event.epoch for event, closure in writer.closures() if any(parent in closure for parent in wanted)]
+    closures = {event.epoch: closure for event, closure in writer.closures()}
+    holders = [epoch for epoch, closure in closures.items() if any(parent in closure for parent in wanted)]
     # A parent born late in this very batch brings its own events.
     holders += [row.event_epoch for row in writer.batch.late if row.version in wanted]
     for version in versions:
-        writer.batch.late.extend(LateRow(epoch, version, writer.new_epoch) for epoch in sorted(set(holders)))
+        epochs = [epoch for epoch in sorted(set(holders)) if version not in closures[epoch]]
+        writer.batch.late.extend(LateRow(epoch, version, writer.new_epoch) for epoch in epochs)
 
 
 def add_parent(writer: Writer, child: int, parent: int, *, required: bool) -> None:

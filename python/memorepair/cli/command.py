@@ -22,6 +22,7 @@ from memorepair._version import __version__
 from memorepair.errors import CascadeTooLargeError, InvalidRequestError, MemorepairError, RefusalError
 from memorepair.impact import DEFAULT_MAX_CASCADE, Impact
 from memorepair.keys import escaped
+from memorepair.sqlite import SqliteBackend
 from memorepair.store import Store, open_store
 
 DEFAULT_STORE = "agent.db"
@@ -57,7 +58,7 @@ class Session:
         self.path, self.scope, self.is_json, self.creates = path, scope, is_json, creates
 
     def open(self, max_cascade: str | None = None) -> Store:
-        """Open the store; refuses to create a file unless that is what the command is for."""
+        """Open the store; refuses to create a file or a scope unless that is what the command is for."""
         if self.path == ":memory:":
             raise InvalidRequestError("store ':memory:' ends with the command; expected a path")
         if not self.creates and not os.path.exists(self.path):
@@ -65,7 +66,19 @@ class Session:
                 f"store {self.path!r} does not exist; make it with 'memorepair init --store {self.path}', "
                 "or name another with --store or MEMOREPAIR_STORE"
             )
-        return open_store(self.path, self.scope, max_cascade=checked_share(max_cascade))
+        share = checked_share(max_cascade)
+        backend = SqliteBackend(self.path)
+        try:
+            known = backend.scopes()
+            if not self.creates and self.scope not in known:
+                raise InvalidRequestError(
+                    f"scope {self.scope!r} does not exist in {self.path!r}; "
+                    f"it has {', '.join(map(repr, known)) or 'none'}"
+                )
+            return open_store(backend, self.scope, max_cascade=share)
+        except BaseException:
+            backend.close()
+            raise
 
     def show(self, value: Any, text: str) -> None:
         """Print a result: `value` as JSON, or `text`, whose foreign parts are escaped already."""

@@ -343,6 +343,7 @@ OPERATOR_FAULTS: dict[str, Callable[..., Any]] = FAULTS | {
     "cost huge": _returns(Draft("x", cost="1e300 tokens")),
     "facts not JSON": _returns(Draft("x", facts={"a": object()})),
     "facts a list": _returns(Draft("x", facts=[1])),  # type: ignore[arg-type]
+    "facts bytes": _returns(Draft("x", facts=b"\xff")),  # type: ignore[arg-type]
 }
 VALIDATOR_FAULTS: dict[str, Callable[..., Any]] = FAULTS | {
     "returns True": _returns(True),
