@@ -112,7 +112,7 @@ def test_every_command_refuses_a_missing_store(run: Run) -> None:
         assert "'s.db' does not exist" in result.stderr, name
         assert result.stdout == ""
         error = value(run(name, *rest, "--json", code=1))["error"]
-        assert error["type"] == "InvalidRequestError"
+        assert error["type"] == "MissingStoreError"
     assert not Path("s.db").exists()
 
 
@@ -206,7 +206,8 @@ def test_scopes_are_apart(filled: Run) -> None:
     assert value(filled("show", "doc/1", "--scope", "b", "--json"))["content"] == "other"
     assert filled("ls", "--scope", "b").stdout.splitlines()[-1] == "1 visible"
     assert (
-        "scope 'typo' does not exist in 's.db'; it has 'b', 'default'" in filled("ls", "--scope", "typo", code=1).stderr
+        "scope 'typo' does not exist in this store; it has 'b', 'default'"
+        in filled("ls", "--scope", "typo", code=1).stderr
     )
     with mr.open("s.db") as store, store.reading() as view:
         assert view.scope.backend.scopes() == ["b", "default"]
@@ -402,8 +403,8 @@ def test_as_a_process(tmp_path: Path) -> None:
     """The default store, rules from the working directory, one JSON value on stdout, exit codes."""
     (tmp_path / "my_rules.py").write_text(RULES)
     missing = process("status", "--json", cwd=tmp_path)
-    assert (missing.returncode, json.loads(missing.stdout)["error"]["type"]) == (1, "InvalidRequestError")
-    assert missing.stderr.startswith("error: store 'agent.db' does not exist")
+    assert (missing.returncode, json.loads(missing.stdout)["error"]["type"]) == (1, "MissingStoreError")
+    assert missing.stderr.startswith("error: open: store 'agent.db' does not exist")
     assert process("put", "doc", "-", cwd=tmp_path, input="text").returncode == 0
     assert process("derive", "sum", "text", "--kind", "summary", "--optional", "doc", "--operator", "sum@1", cwd=tmp_path).returncode == 0  # fmt: skip # noqa: E501
     assert process("correct", "doc", "better", cwd=tmp_path).returncode == 0

@@ -50,9 +50,7 @@ def test_backends_agree_on_equal_histories(history, cost_weight):
         assert answers[0] == answers[1]
         assert visible_by_key(first) == visible_by_key(second)
         assert invariants.withdrawn_set(first) == invariants.withdrawn_set(second)
-        plans = [
-            mr.plan(store, None, mine.deterministic_rules(), cost_weight=cost_weight) for store in (first, second)
-        ]
+        plans = [mr.plan(store, None, mine.deterministic_rules(), cost_weight=cost_weight) for store in (first, second)]
         assert bare(plans[0]) == bare(plans[1])
         for store, plan in zip((first, second), plans, strict=True):
             mr.repair(store, plan, mine.deterministic_rules())
@@ -123,7 +121,9 @@ def test_independent_events_commute(graph, data):
         names = built(store, count, edges)
         model_before = invariants.visible_contents(store)
         cascades = [{row.key for row in store.impact(names[node - 1]).rows} for _, node in verbs]
-        assume(not set.intersection(*cascades[:2]) and (len(cascades) < 3 or not cascades[2] & (cascades[0] | cascades[1])))
+        assume(
+            not set.intersection(*cascades[:2]) and (len(cascades) < 3 or not cascades[2] & (cascades[0] | cascades[1]))
+        )
         for verb, node in order:
             extra = ("new",) if verb == "correct" else ()
             getattr(store, verb)(names[node - 1], *extra, event_id=f"{verb}{node}")
@@ -271,7 +271,9 @@ def greedy(drawn):
         ]
         if not ready:
             return value
-        node = min(ready, key=lambda n: (-(Fraction(drawn.values[n], drawn.costs[n] or 1) + (not drawn.costs[n]) * 2**70), n))
+        node = min(
+            ready, key=lambda n: (-(Fraction(drawn.values[n], drawn.costs[n] or 1) + (not drawn.costs[n]) * 2**70), n)
+        )
         taken.add(node)
         left -= drawn.costs[node]
         value += drawn.values[node]
@@ -319,6 +321,23 @@ def test_bad_content_is_refused(content):
     with pytest.raises(InvalidContentError):
         store.put("k", content)
     assert store.status().versions == 0
+
+
+@pytest.mark.parametrize("location", ["memory", "sqlite"])
+@pytest.mark.parametrize("reason", ["\ud800", "a\x00b", "\x1b[31m"])
+def test_a_reason_that_cannot_be_stored_is_refused_or_comes_back(location, reason):
+    """Both backends answer alike: stored as it is, or a typed refusal that changes nothing."""
+    store = memory_store() if location == "memory" else mr.open(":memory:")
+    store.put("a", "x")
+    try:
+        event = store.delete("a", event_id="e", reason=reason)
+    except mr.MemorepairError:
+        assert store.get("a").content == "x"
+        assert store.events() == []
+    else:
+        assert store.events()[0].reason == event.reason
+        reason.encode()
+    store.close()
 
 
 # -- found by these tests once, kept ------------------------------------------------------------------------------------
@@ -378,7 +397,7 @@ def test_a_faulty_validator_passes_nothing(fault):
 
 
 def one_repair(operator, validator):
-    store = memory_store()
+    store = mr.open(":memory:")
     source, spare = store.put("a", "old"), store.put("z", "spare")
     store.derive("b", "from a", kind="summary", optional=[source, spare], operator="build@1")
     store.delete("z", event_id="e")
@@ -388,4 +407,5 @@ def one_repair(operator, validator):
     report = mr.repair(store, mr.plan(store, "e", rules, cost_weight=0), rules)
     assert store.get_many(["b"])[0].fate == "failed"
     invariants.check_store(store)
+    store.close()
     return report

@@ -92,18 +92,22 @@ class StoreMachine(RuleBasedStateMachine):
     def put(self, key, content, labels, supersede):
         before = len(self.store.events())
         self.both(
-            lambda target: target.put(key, content, labels=labels, supersede=supersede)
-            if target is self.store
-            else target.put(key, content, labels=labels, supersede=supersede, event_id=self.newest_event(before))
+            lambda target: (
+                target.put(key, content, labels=labels, supersede=supersede)
+                if target is self.store
+                else target.put(key, content, labels=labels, supersede=supersede, event_id=self.newest_event(before))
+            )
         )
 
     @rule(key=st.sampled_from(["m", "b"]), content=words)
     def put_interface(self, key, content):
         before = len(self.store.events())
         self.both(
-            lambda target: target.put(key, content, form="interface")
-            if target is self.store
-            else target.put(key, content, form="interface", event_id=self.newest_event(before))
+            lambda target: (
+                target.put(key, content, form="interface")
+                if target is self.store
+                else target.put(key, content, form="interface", event_id=self.newest_event(before))
+            )
         )
 
     def newest_event(self, before):
@@ -245,9 +249,7 @@ class StoreMachine(RuleBasedStateMachine):
     def repaired(self, plan, expected, broken, publish):
         rules = mine.deterministic_rules(is_broken=broken.__contains__)
         report = mr.repair(self.store, plan, rules, publish=publish)
-        fates = self.model.repair(
-            expected, plan.selected, is_broken=broken.__contains__, is_at_end=publish == "at_end"
-        )
+        fates = self.model.repair(expected, plan.selected, is_broken=broken.__contains__, is_at_end=publish == "at_end")
         told = {
             key: "left" if fate.fate in ("not worth it", "removed", "blocked") and fates[key] == "left" else fate.fate
             for key, fate in report.outcomes.items()
@@ -270,7 +272,9 @@ class StoreMachine(RuleBasedStateMachine):
     def repair_in_vain(self, operator, validator):
         rules = mr.Rules()
         for name in mine.OPERATORS:
-            rules.operator(name, version="1", timeout_seconds=mine.HANG_TIMEOUT_SECONDS if not validator else 30)(operator)
+            rules.operator(name, version="1", timeout_seconds=mine.HANG_TIMEOUT_SECONDS if not validator else 30)(
+                operator
+            )
         if validator is not None:
             rules.validator("faulty", timeout_seconds=mine.HANG_TIMEOUT_SECONDS)(validator)
         plan, expected = self.planned(None, "0", mine.OPERATORS)

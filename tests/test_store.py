@@ -432,3 +432,16 @@ def test_async_calls_are_the_same_calls(store: mr.Store) -> None:
 def test_history_is_unknown_for_an_unknown_key(store: mr.Store) -> None:
     with pytest.raises(mr.UnknownKeyError):
         store.history("nothing")
+
+
+def test_open_without_create_makes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "agent.db"
+    with pytest.raises(mr.MissingStoreError, match="does not exist"):
+        mr.open(path, create=False)
+    assert not path.exists()
+    mr.open(path, scope="real").close()
+    with pytest.raises(mr.MissingStoreError, match="'real'"):
+        mr.open(path, scope="rael", create=False)
+    mr.open(path, scope="real", create=False).close()
+    with mr.open(path, scope="real") as store:
+        assert store._scope.backend.scopes() == ["real"]

@@ -135,6 +135,10 @@ class StoreError(MemorepairError):
     """The store cannot answer."""
 
 
+class MissingStoreError(StoreError, FileNotFoundError):
+    """No such file, or no such scope in it, and `create=False` forbids making one."""
+
+
 class StoreBusyError(StoreError, TimeoutError):
     """Another process held the write lock for longer than the time-out; nothing was changed."""
 

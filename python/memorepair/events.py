@@ -27,7 +27,7 @@ from memorepair.errors import (
 )
 from memorepair.holds import find_holds
 from memorepair.impact import Guard, Impact, impact_of
-from memorepair.keys import checked_name
+from memorepair.keys import checked_name, checked_reason
 from memorepair.protocol import ContentRow, EventRow, Root, VersionRow, pack_ids
 from memorepair.scope import View, Writer
 from memorepair.selector import Selector
@@ -80,6 +80,7 @@ class Request(msgspec.Struct, frozen=True):
 def raise_event(writer: Writer, request: Request, event_id: str | None, guard: Guard) -> Event:
     """Withdraw a cascade and put its replacements; the same id and request give the same reply."""
     name = checked_name(event_id, "event_id") if event_id is not None else f"evt-{uuid.uuid4().hex}"
+    checked_reason(request.reason)
     digest = request.digest()
     known = writer.snapshot.event(name)
     if known is not None:

@@ -39,24 +39,24 @@ class Made(msgspec.Struct, frozen=True):
 
 def within_deadline(what: str, timeout_seconds: float, call: Callable[[], R]) -> R:
     """Return call(), or raise OperatorError when it raises anything or does not return in time."""
-    answers: queue.SimpleQueue[tuple[bool, Any]] = queue.SimpleQueue()
+    answers: queue.SimpleQueue[tuple[Any, str | None]] = queue.SimpleQueue()
 
     def work() -> None:
         try:
-            answers.put((True, call()))
+            answers.put((call(), None))
         except BaseException as error:  # user code may raise anything, SystemExit included
-            answers.put((False, error))
+            answers.put((error, f"{type(error).__name__}: {_first_line(error)}"))
 
     # A daemon thread: one that never returns must not keep the process alive, and its late answer has no reader.
     threading.Thread(target=work, name=f"memorepair {what}", daemon=True).start()
     try:
-        is_done, answer = answers.get(timeout=timeout_seconds)
+        answer, problem = answers.get(timeout=timeout_seconds)
     except queue.Empty:
         raise OperatorError(f"{what} missed its deadline of {timeout_seconds:g} s; a late answer is refused") from None
-    if is_done:
-        result: R = answer
-        return result
-    raise OperatorError(f"{what} raised {type(answer).__name__}: {_first_line(answer)}") from answer
+    if problem is not None:
+        raise OperatorError(f"{what} raised {problem}") from answer
+    result: R = answer
+    return result
 
 
 def run_operator(operator: Operator, job: Job) -> Made:
@@ -83,9 +83,9 @@ def judge(validators: list[Validator], job: Job, made: Made) -> str | None:
         except OperatorError as error:
             return str(error)
         if not isinstance(verdict, Verdict) or not isinstance(verdict.is_passed, bool):
-            return f"{what}: expected passed() or failed(reason), got {verdict!r:.80}; that is not a pass"
+            return f"{what}: expected passed() or failed(reason), got {_named(verdict)}; that is not a pass"
         if not verdict.is_passed:
-            return f"{what}: {verdict.reason}"
+            return f"{what}: {_storable(verdict.reason) if isinstance(verdict.reason, str) else _named(verdict.reason)}"
     return None
 
 
@@ -94,5 +94,18 @@ def _call(validator: Validator, job: Job, made: Made) -> Callable[[], Verdict]:
 
 
 def _first_line(error: BaseException) -> str:
-    lines = str(error).splitlines()
-    return lines[0][:300] if lines else "no message"
+    try:
+        lines = str(error).splitlines()
+    except BaseException as other:  # the message is user code too
+        return f"its message raised {type(other).__name__}"
+    return _storable(lines[0][:300]) if lines else "no message"
+
+
+def _storable(text: str) -> str:
+    """Text that every backend can store: a lone surrogate becomes an escape."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _named(value: object) -> str:
+    """A value as text, without running its own code."""
+    return f"{value!r:.80}" if type(value) in (bool, int, str, bytes, type(None)) else f"a {type(value).__name__}"

@@ -18,6 +18,7 @@ from memorepair.barrier import Barrier, mask_of
 from memorepair.content import digest_of
 from memorepair.errors import MemorepairError
 from memorepair.holds import find_holds
+from memorepair.keys import escaped
 from memorepair.protocol import VersionRow, unpack_ids
 from memorepair.scope import Scope, View
 
@@ -30,7 +31,7 @@ class Finding(msgspec.Struct, frozen=True):
     problem: str
 
     def __str__(self) -> str:
-        return f"{self.check}: {self.row}: {self.problem}"
+        return escaped(f"{self.check}: {self.row}: {self.problem}")
 
 
 def fsck(scope: Scope) -> list[Finding]:

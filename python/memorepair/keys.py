@@ -10,7 +10,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Mapping
 
-from memorepair.errors import InvalidKeyError
+from memorepair.errors import InvalidKeyError, InvalidRequestError
 
 MAX_NAME_BYTES = 512
 MAX_TITLE_BYTES = 4096
@@ -41,6 +41,17 @@ def checked_title(text: object) -> str | None:
     _check_code_points(text, "title")
     if len(text.encode()) > MAX_TITLE_BYTES:
         raise InvalidKeyError(f"title: expected at most {MAX_TITLE_BYTES} UTF-8 bytes, got {len(text.encode())}")
+    return text
+
+
+def checked_reason(text: object) -> str:
+    """Return a reason: any text that UTF-8 can hold, up to 4096 bytes, may be empty."""
+    try:
+        size = len(text.encode()) if isinstance(text, str) else -1
+    except UnicodeEncodeError:
+        size = -1
+    if not isinstance(text, str) or not 0 <= size <= MAX_TITLE_BYTES:
+        raise InvalidRequestError(f"reason: expected text of at most {MAX_TITLE_BYTES} UTF-8 bytes, got {text!r:.80}")
     return text
 
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
-
 from memorepair.artifact import Artifact, Gap, VersionInfo, info_fields
 from memorepair.content import encode
 from memorepair.errors import ErasedError, ExpiredError, RefusalError, UnknownKeyError, WithdrawnError
@@ -107,8 +105,3 @@ def replacements(view: View, contents: Mapping[str, Any], kind: str) -> tuple[Pr
         fields = {name: getattr(row, name) for name in ("kind", "form", "namespace", "title", "labels", "weight")}
         proposals.append(Proposal(key=key, body=encode(content), **fields))
     return tuple(proposals)
-
-
-def as_json(value: Any) -> Any:
-    """Return a public value as plain JSON types."""
-    return msgspec.to_builtins(value, enc_hook=str)

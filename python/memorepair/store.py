@@ -23,11 +23,10 @@ from memorepair import clock as clocks
 from memorepair import reading, writing
 from memorepair.amounts import Cost
 from memorepair.artifact import Artifact, Gap, VersionInfo
-from memorepair.errors import InvalidRequestError, StoreError
+from memorepair.errors import InvalidRequestError, MissingStoreError, StoreError
 from memorepair.events import Event, Request, abandon, preview, raise_event
 from memorepair.impact import DEFAULT_MAX_CASCADE, NO_GUARD, Guard, Impact, checked_max_cascade
 from memorepair.keys import checked_name
-from memorepair.memory import MemoryBackend
 from memorepair.protocol import Backend
 from memorepair.scope import Scope, View, Writer
 from memorepair.selector import Selector
@@ -48,28 +47,49 @@ def open_store(
     location: str | os.PathLike[str] | Backend,
     scope: str = "default",
     *,
+    create: bool = True,
     max_cascade: float | int | None = DEFAULT_MAX_CASCADE,
     count_reads: bool = True,
     timeout_seconds: float = 5.0,
     clock: Callable[[], int] = clocks.wall_micros,
 ) -> Store:
     """
-    Open one scope of a store, creating the file when it is absent. This is `memorepair.open`.
+    Open one scope of a store. This is `memorepair.open`.
 
     `location`: a path, ":memory:" (SQLite in memory), or a backend. `scope`: tenant, agent or project; edges never
-    cross scopes. `max_cascade`: the share (float) or count (int) of visible artifacts that one event may withdraw
-    unconfirmed; None turns the guard off. `count_reads`: keep advisory counts of reads and gap hits for schedules.
-    `timeout_seconds`: how long a write waits for another process. `clock`: microseconds since 1970 UTC, for expiry.
-    Raises DamagedStoreError, NewerSchemaError, StoreReadOnlyError, StoreBusyError, InvalidKeyError.
+    cross scopes. `create`: make the file and the scope when they are absent. `max_cascade`: the share (float) or count
+    (int) of visible artifacts that one event may withdraw unconfirmed; None turns the guard off. `count_reads`: keep
+    advisory counts of reads and gap hits for schedules. `timeout_seconds`: how long a write waits for another process.
+    `clock`: microseconds since 1970 UTC, for expiry.
+    Raises MissingStoreError, DamagedStoreError, NewerSchemaError, StoreReadOnlyError, StoreBusyError, InvalidKeyError.
     """
-    if isinstance(location, (str, os.PathLike)):
-        backend: Backend = SqliteBackend(location, timeout_seconds=timeout_seconds)
-    elif isinstance(location, (MemoryBackend, SqliteBackend)) or hasattr(location, "transaction"):
-        backend = location
-    else:
-        raise InvalidRequestError(f"open: expected a path, ':memory:' or a backend, got {type(location).__name__}")
-    limit = checked_max_cascade(max_cascade)
-    return Store(Scope(backend, checked_name(scope, "scope"), clock), limit, count_reads)
+    name, limit = checked_name(scope, "scope"), checked_max_cascade(max_cascade)
+    if not isinstance(location, (str, os.PathLike)):
+        if not hasattr(location, "transaction"):
+            raise InvalidRequestError(f"open: expected a path, ':memory:' or a backend, got {type(location).__name__}")
+        return _scope_store(location, name, clock, create, limit, count_reads)
+    if not create and not os.path.exists(location):
+        raise MissingStoreError(f"open: store {os.fspath(location)!r} does not exist; make it, or check the path")
+    backend = SqliteBackend(location, timeout_seconds=timeout_seconds)
+    try:
+        return _scope_store(backend, name, clock, create, limit, count_reads)
+    except BaseException:
+        backend.close()
+        raise
+
+
+def _scope_store(
+    backend: Backend,
+    name: str,
+    clock: Callable[[], int],
+    create: bool,
+    max_cascade: float | int | None,
+    count_reads: bool,
+) -> Store:
+    if not create and name not in backend.scopes():
+        known = ", ".join(map(repr, backend.scopes())) or "none"
+        raise MissingStoreError(f"open: scope {name!r} does not exist in this store; it has {known}")
+    return Store(Scope(backend, name, clock), max_cascade, count_reads)
 
 
 class Store:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import json
-import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,10 +18,15 @@ import click
 import msgspec
 
 from memorepair._version import __version__
-from memorepair.errors import CascadeTooLargeError, InvalidRequestError, MemorepairError, RefusalError
+from memorepair.errors import (
+    CascadeTooLargeError,
+    InvalidRequestError,
+    MemorepairError,
+    MissingStoreError,
+    RefusalError,
+)
 from memorepair.impact import DEFAULT_MAX_CASCADE, Impact
 from memorepair.keys import escaped
-from memorepair.sqlite import SqliteBackend
 from memorepair.store import Store, open_store
 
 DEFAULT_STORE = "agent.db"
@@ -61,24 +65,13 @@ class Session:
         """Open the store; refuses to create a file or a scope unless that is what the command is for."""
         if self.path == ":memory:":
             raise InvalidRequestError("store ':memory:' ends with the command; expected a path")
-        if not self.creates and not os.path.exists(self.path):
-            raise InvalidRequestError(
-                f"store {self.path!r} does not exist; make it with 'memorepair init --store {self.path}', "
-                "or name another with --store or MEMOREPAIR_STORE"
-            )
         share = checked_share(max_cascade)
-        backend = SqliteBackend(self.path)
         try:
-            known = backend.scopes()
-            if not self.creates and self.scope not in known:
-                raise InvalidRequestError(
-                    f"scope {self.scope!r} does not exist in {self.path!r}; "
-                    f"it has {', '.join(map(repr, known)) or 'none'}"
-                )
-            return open_store(backend, self.scope, max_cascade=share)
-        except BaseException:
-            backend.close()
-            raise
+            return open_store(self.path, self.scope, create=self.creates, max_cascade=share)
+        except MissingStoreError as error:
+            raise MissingStoreError(
+                f"{error}. 'memorepair init' makes one; --store, --scope or MEMOREPAIR_STORE name another"
+            ) from None
 
     def show(self, value: Any, text: str) -> None:
         """Print a result: `value` as JSON, or `text`, whose foreign parts are escaped already."""

@@ -249,7 +249,23 @@ class BackendConformance:
         with backend.transaction(scope) as transaction:
             transaction.commit(batch_of(transaction, *keys))
         with backend.snapshot(scope) as view:
-            for prefix in ("", "a", "a%", "a_", "%", "_", "*", "[", "'", '"', "\\", "\u6f22", "\U0001f98a", "zz", "k" * 512):
+            for prefix in (
+                "",
+                "a",
+                "a%",
+                "a_",
+                "%",
+                "_",
+                "*",
+                "[",
+                "'",
+                '"',
+                "\\",
+                "\u6f22",
+                "\U0001f98a",
+                "zz",
+                "k" * 512,
+            ):
                 wanted = sorted((key for key in keys if key.startswith(prefix)), key=str.encode)
                 assert [head.key for head, _ in view.heads(prefix)] == wanted, f"prefix {prefix!r}"
             for key in keys:

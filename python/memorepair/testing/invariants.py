@@ -48,7 +48,9 @@ def predecessor_closed(store: Store) -> None:
             row = view.row(version)
             for parent in (*row.required, *row.optional):
                 name = f"{row.key!r} version {version}"
-                assert view.snapshot.version(parent) is not None, f"{name} is visible, its parent {parent} is no version"
+                assert view.snapshot.version(parent) is not None, (
+                    f"{name} is visible, its parent {parent} is no version"
+                )
                 assert parent not in view.barrier.withdrawn, f"{name} is visible, its parent {parent} is withdrawn"
                 assert parent < version, f"{name} has a younger parent {parent}"
 

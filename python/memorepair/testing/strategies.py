@@ -103,9 +103,9 @@ def bad_contents() -> st.SearchStrategy[Any]:
     deep: Any = []
     for _ in range(100_000):
         deep = [deep]
-    return st.sampled_from([None, float("nan"), [float("inf")], "\ud800", ["\udfff"], {1: "a"}, (1, 2), object(), {1, 2}]) | (
-        st.sampled_from([ring, deep, print, {"a": b"bytes"}])
-    )
+    return st.sampled_from(
+        [None, float("nan"), [float("inf")], "\ud800", ["\udfff"], {1: "a"}, (1, 2), object(), {1, 2}]
+    ) | (st.sampled_from([ring, deep, print, {"a": b"bytes"}]))
 
 
 def graphs(max_nodes: int = 12) -> st.SearchStrategy[tuple[int, list[tuple[int, int]]]]:
@@ -167,9 +167,7 @@ class Command:
     event: str = ""
 
 
-def commands(
-    pool: Sequence[str] = KEYS, event_ids: Sequence[str] = ("e1", "e2", "e3")
-) -> st.SearchStrategy[Command]:
+def commands(pool: Sequence[str] = KEYS, event_ids: Sequence[str] = ("e1", "e2", "e3")) -> st.SearchStrategy[Command]:
     """Single calls over a small pool of keys."""
     key, event = st.sampled_from(pool), st.sampled_from(event_ids)
     content = st.sampled_from(["x", "y", "z"])
@@ -193,9 +191,13 @@ def commands(
     )
     named = st.builds(Command, st.sampled_from(["delete", "suspect"]), key, event=event)
     correct = st.builds(Command, st.just("correct"), key, content, event=event)
-    interface = st.builds(Command, st.sampled_from(["put", "migrate"]), key, content, form=st.just("interface"), event=event)
+    interface = st.builds(
+        Command, st.sampled_from(["put", "migrate"]), key, content, form=st.just("interface"), event=event
+    )
     back = st.builds(Command, st.sampled_from(["undo", "abandon"]), event=event)
-    edge = st.builds(Command, st.just("add_parent"), key, parents=key.map(lambda name: (name,)), supersede=st.booleans())
+    edge = st.builds(
+        Command, st.just("add_parent"), key, parents=key.map(lambda name: (name,)), supersede=st.booleans()
+    )
     return st.one_of(put, derive, derive, derive, named, correct, interface, back, edge)
 
 
@@ -228,7 +230,12 @@ def apply(target: Store | Reference, command: Command, event_id: str = "") -> tu
             case "put":
                 named = {"event_id": event_id} if isinstance(store, Reference) else {}
                 answer = store.put(
-                    c.key, c.content, form=c.form, labels=dict(c.labels), supersede=c.supersede, **named  # type: ignore[arg-type]
+                    c.key,
+                    c.content,
+                    form=c.form,
+                    labels=dict(c.labels),
+                    supersede=c.supersede,
+                    **named,  # type: ignore[arg-type]
                 )
             case "derive":
                 answer = store.derive(
@@ -300,6 +307,15 @@ class _Rude(BaseException):
     """An error that `except Exception` does not catch."""
 
 
+class _Mute(Exception):
+    """An error whose message raises."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no message for you")
+
+    __repr__ = __str__
+
+
 def _raises(error: BaseException) -> Callable[..., Any]:
     def run(*values: Any) -> Any:
         raise error
@@ -322,12 +338,15 @@ FAULTS: dict[str, Callable[..., Any]] = {
     "raises SystemExit": _raises(SystemExit(3)),
     "raises KeyboardInterrupt": _raises(KeyboardInterrupt()),
     "raises a BaseException": _raises(_Rude("rude")),
+    "raises without a readable message": _raises(_Mute()),
+    "raises a lone surrogate": _raises(ValueError("\ud800")),
     "raises StopIteration": _raises(StopIteration()),
     "hangs": _hangs,
     "returns None": _returns(None),
     "returns text": _returns("a draft, says it"),
     "returns bytes": _returns(b"\xff"),
     "returns a class": _returns(Draft),
+    "returns what cannot be shown": _returns(_Mute()),
 }
 OPERATOR_FAULTS: dict[str, Callable[..., Any]] = FAULTS | {
     "returns True": _returns(True),
@@ -351,6 +370,7 @@ VALIDATOR_FAULTS: dict[str, Callable[..., Any]] = FAULTS | {
     "returns ok": _returns("ok"),
     "verdict of 1": _returns(Verdict(1)),  # type: ignore[arg-type]
     "verdict of text": _returns(Verdict("no")),  # type: ignore[arg-type]
+    "fails without a readable reason": _returns(Verdict(False, _Mute())),  # type: ignore[arg-type]
     "fails": _returns(Verdict(False, "no \x1b[31m\ud800")),
 }
 
