@@ -62,6 +62,6 @@ def paired(
     benchmark.extra_info.update(what=what, seconds=statistics.median(own) / per, beside=beside)
 
 
-def measured(benchmark: Any, *, what: str, value: float, unit: str, wanted: str = "", holds: bool | None = None) -> None:
-    """Report a figure that has no peer."""
-    benchmark.extra_info.update(what=what, value=value, unit=unit, wanted=wanted, holds=holds)
+def measured(benchmark: Any, what: str, value: float, unit: str, *, at_most: float | None) -> None:
+    """Report a figure that has no peer, and its wanted limit, if there is one."""
+    benchmark.extra_info.update(what=what, value=value, unit=unit, at_most=at_most)

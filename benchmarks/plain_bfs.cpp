@@ -1,7 +1,7 @@
 // The peer that a C++ programmer would write in ten minutes: compressed rows and a breadth-first search.
 // Usage: plain_bfs FILE. FILE holds uint64 n, uint64 m, uint32 sources[m], uint32 targets[m].
 // Commands on stdin, one answer a line: "one" and "both" build one or both directions and print the seconds;
-// "reach k r1 .. rk" prints seconds, number of nodes reached, sum of their ids.
+// "reach t k r1 .. rk" does it t times and prints the seconds, the number of nodes reached, the sum of their ids.
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -42,16 +42,16 @@ int main(int, char** argv) {
     Rows rows = build(size[0], from, to);
     for (std::string command; std::cin >> command;) {
         Ids roots;
+        std::size_t times = 1, count = 0;
         if (command == "reach") {
-            std::size_t count;
-            std::cin >> count;
+            std::cin >> times >> count;
             roots.resize(count);
             for (auto& r : roots) std::cin >> r;
         }
         const auto start = std::chrono::steady_clock::now();
         Rows first, second;
         Ids reached;
-        if (command == "reach") reached = reach(rows, roots);
+        if (command == "reach") for (std::size_t t = 0; t < times; ++t) reached = reach(rows, roots);
         else first = build(size[0], from, to);
         if (command == "both") second = build(size[0], to, from);
         const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;

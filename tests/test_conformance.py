@@ -40,7 +40,7 @@ class TestSqliteFile(TestSqliteInMemory):
         self.folder = tmp_path
 
     def backend(self) -> Backend:
-        self.opened.append(SqliteBackend(self.folder / f"{len(self.opened)}.db"))
+        self.opened.append(SqliteBackend(self.folder / f"{len(self.opened)}.db", timeout_seconds=0.5))
         return self.opened[-1]
 
     def reopen(self, backend: Backend) -> Backend | None:

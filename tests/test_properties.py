@@ -8,6 +8,8 @@ Source: semantics.md section 9; contract.md section 3; invariants I13 and I14.
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from fractions import Fraction
 
 import msgspec
@@ -20,7 +22,8 @@ from memorepair.errors import InvalidContentError, InvalidKeyError
 from memorepair.selection import Problem, select_at, select_within
 from memorepair.testing import Reference, invariants
 from memorepair.testing import strategies as mine
-from memorepair.testing.reference import best_closure, best_within, rebuilt
+from memorepair.testing.brute_force import best_closure, best_within
+from memorepair.testing.rows import rebuilt
 
 COST_WEIGHTS = st.sampled_from([Fraction(0), Fraction(1, 3), Fraction(1), Fraction(7, 2), Fraction(100)])
 
@@ -151,7 +154,7 @@ def test_deletions_and_suspicions_commute_even_when_they_overlap(graph, data):
 @settings(max_examples=60)
 @given(mine.graphs(), st.data())
 def test_a_repaired_store_equals_a_clean_rebuild(graph, data):
-    """Everything executable selected, nothing failed: what is visible is what a store built from the new sources holds."""
+    """Everything was selected, nothing failed: what is visible is what a store built from the new sources holds."""
     count, edges = graph
     store = memory_store()
     names = built(store, count, edges)
@@ -340,7 +343,7 @@ def test_a_reason_that_cannot_be_stored_is_refused_or_comes_back(location, reaso
     store.close()
 
 
-# -- found by these tests once, kept ------------------------------------------------------------------------------------
+# -- found by these tests once, kept -----------------------------------------------------------------------------------
 
 
 def test_the_same_call_under_the_same_id_gives_the_same_reply_after_the_labels_changed():
@@ -409,3 +412,26 @@ def one_repair(operator, validator):
     invariants.check_store(store)
     store.close()
     return report
+
+
+def test_two_long_event_ids_with_one_beginning_can_both_be_undone():
+    store = memory_store()
+    names = ["e" * 511 + end for end in "12"] + ["漢" * 170]
+    for number, name in enumerate(names):
+        store.put(f"k{number}", "x")
+        store.delete(f"k{number}", event_id=name)
+    for number, name in enumerate(names):
+        assert store.undo(name).restored == (f"k{number}",)
+        assert store.undo(name).restored == (f"k{number}",)
+
+
+def test_importing_memorepair_does_not_import_hypothesis():
+    program = "import sys, memorepair; sys.exit('hypothesis' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program]).returncode == 0
+
+
+def test_without_hypothesis_the_error_says_what_to_install():
+    program = "import sys; sys.modules['hypothesis'] = None; import memorepair.testing"
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert "MissingExtraError" in answer.stderr
+    assert "pip install 'memorepair[test]'" in answer.stderr

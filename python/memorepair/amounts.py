@@ -23,7 +23,7 @@ MAX_MICRO = 2**62
 _COST = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?)\s*([^\W\d_][\w/%.-]{0,31})\s*\Z")
 
 
-class Cost(msgspec.Struct, frozen=True):
+class Cost(msgspec.Struct, frozen=True, gc=False):
     """A cost in micro-units of `unit`."""
 
     micro: int

@@ -102,7 +102,7 @@ class Barrier:
 
     def is_parent(self, version: int, now_micros: int) -> bool:
         """Whether `version`, known to exist, may be named by a new derivation: visible or superseded."""
-        return version not in self.withdrawn and not self.is_expired(version, now_micros)
+        return version not in self.withdrawn and not (self.expiry and self.is_expired(version, now_micros))
 
     def visible_heads(self) -> Mask:
         """Heads that are not withdrawn (expiry left aside)."""

@@ -8,7 +8,8 @@ Source: MemoRepair phase 2; docs/SEMANTICS.md section 4.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import cache
 
 import msgspec
 import numpy as np
@@ -18,12 +19,12 @@ from memorepair.barrier import as_ids
 from memorepair.errors import UnknownKeyError
 from memorepair.graph import ProvenanceGraph
 from memorepair.holds import Holds, find_holds
-from memorepair.protocol import EventRow, UseRow, VersionRow
+from memorepair.protocol import EventRow, UseRow, VersionRow, unpack_ids
 from memorepair.rules import Operator, Rules, default_mode
 from memorepair.scope import View
 
 
-class Inputs(msgspec.Struct, frozen=True):
+class Inputs(msgspec.Struct, frozen=True, gc=False):
     """
     Where a rebuild of a key gets its material: parent keys, and the newest version of its own that still stands.
 
@@ -54,8 +55,13 @@ class Candidate(msgspec.Struct, frozen=True):
     blocked_by: tuple[str, ...] = ()
 
 
-def trace_inputs(view: View, head: VersionRow) -> Inputs:
-    """Follow a head back along its own withdrawn versions and collect what a rebuild can read."""
+def trace_inputs(view: View, head: VersionRow, known: dict[int, VersionRow] | None = None) -> Inputs:
+    """
+    Follow a head back along its own withdrawn versions and collect what a rebuild can read.
+
+    `known` holds rows by version and takes in what is read, so that many heads can share it.
+    """
+    known = {} if known is None else known
     key = head.key
     required: set[str] = set()
     optional: set[str] = set()
@@ -64,7 +70,9 @@ def trace_inputs(view: View, head: VersionRow) -> Inputs:
     while queue:
         row = queue.pop()
         needed = set(row.required)
-        for parent in view.snapshot.versions([*row.required, *row.optional]).values():
+        parents = [*row.required, *row.optional]
+        _read(view, parents, known)
+        for parent in (known[version] for version in parents if version in known):
             if parent.key != key:
                 (required if row is head and parent.version in needed else optional).add(parent.key)
             elif parent.version in view.barrier.withdrawn:
@@ -78,11 +86,20 @@ def trace_inputs(view: View, head: VersionRow) -> Inputs:
     )
 
 
+def _read(view: View, versions: Iterable[int], known: dict[int, VersionRow]) -> None:
+    """Add the rows of `versions` to `known`."""
+    missing = [version for version in versions if version not in known]
+    if missing:
+        known.update(view.snapshot.versions(missing))
+
+
 def find_candidates(view: View, event_id: str | None, keys: Iterable[str] | None, rules: Rules) -> list[Candidate]:
     """Return the candidates of an event (None = of all events), or of some keys, with their required predecessors."""
     holds = find_holds(view)
-    rows = {row.key: row for row in view.snapshot.versions(sorted(holds.by_version)).values()}
-    traced = {key: trace_inputs(view, row) for key, row in rows.items()}
+    known = view.snapshot.versions(sorted(holds.by_version))
+    rows = {row.key: row for row in known.values()}
+    _read(view, {parent for row in rows.values() for parent in unpack_ids(row.parents)}, known)
+    traced = {key: trace_inputs(view, row, known) for key, row in rows.items()}
     chosen = _narrowed(view, holds, event_id, keys, rows, traced)
     first = [_candidate(view, rows[key], traced[key], holds, rules) for key in sorted(chosen)]
     return _linked(view, first)
@@ -157,13 +174,14 @@ def _linked(view: View, candidates: list[Candidate]) -> list[Candidate]:
     bound = graph_of(needs).groups()
     sizes = np.bincount(bound, minlength=len(candidates)) if candidates else bound
     order = graph_of([required + optional for required, optional in zip(needs, spare, strict=True)]).order()
+    stands = cache(lambda key: view.visible_head(key) is not None)
     answer = list(candidates)
     for node in map(int, order):
         candidate = answer[node]
         if candidate.is_executable and sizes[bound[node]] > 1:
             candidate = replace(candidate, is_executable=False, reason="it is in a cycle of required parents")
         live = [j for j in spare[node] if answer[j].is_executable]
-        candidate, binds = _judged(view, candidate, index, [answer[j] for j in needs[node]], live)
+        candidate, binds = _judged(stands, candidate, index, [answer[j] for j in needs[node]], live)
         bound_too = live if binds else []
         answer[node] = replace(
             candidate,
@@ -174,11 +192,15 @@ def _linked(view: View, candidates: list[Candidate]) -> list[Candidate]:
 
 
 def _judged(
-    view: View, candidate: Candidate, index: dict[str, int], required: list[Candidate], live: list[int]
+    stands: Callable[[str], bool],
+    candidate: Candidate,
+    index: dict[str, int],
+    required: list[Candidate],
+    live: list[int],
 ) -> tuple[Candidate, bool]:
     """The candidate with its executable flag, and whether its live optional candidates bind like required ones."""
     inputs = candidate.inputs
-    outside = [key for key in (*inputs.required, *inputs.optional) if key not in index and view.visible_head(key)]
+    outside = [key for key in (*inputs.required, *inputs.optional) if key not in index and stands(key)]
     binds = not outside and not inputs.own
     if not candidate.is_executable:
         return candidate, binds

@@ -25,7 +25,7 @@ class External(msgspec.Struct, frozen=True):
     uri: str = ""
 
 
-class Body(msgspec.Struct, frozen=True):
+class Body(msgspec.Struct, frozen=True, gc=False):
     """Encoded content: `state` is inline, external, pruned or erased; `codec` is text, bytes, json or external."""
 
     state: str

@@ -27,7 +27,7 @@ from memorepair.errors import (
 )
 from memorepair.holds import find_holds
 from memorepair.impact import Guard, Impact, impact_of
-from memorepair.keys import checked_name, checked_reason
+from memorepair.keys import MAX_NAME_BYTES, checked_name, checked_reason
 from memorepair.protocol import ContentRow, EventRow, Root, VersionRow, pack_ids
 from memorepair.scope import View, Writer
 from memorepair.selector import Selector
@@ -276,6 +276,14 @@ def _undo(writer: Writer, request: Request, name: str, digest: bytes, guard: Gua
         restored=sorted(restored.values(), key=lambda root: root.key),
         recorded_at=writer.now_micros,
     )
+
+
+def default_undo_id(event_id: str) -> str:
+    """Name the undo of an event that was given no name of its own: one name per event."""
+    name = f"undo:{event_id}"
+    if len(name.encode()) <= MAX_NAME_BYTES:
+        return name
+    return f"undo:sha256:{hashlib.sha256(event_id.encode()).hexdigest()}"
 
 
 def _undoable(view: View, event_id: str) -> EventRow:

@@ -46,8 +46,8 @@ def find_holds(view: View) -> Holds:
     alive = view.barrier.heads & view.barrier.withdrawn  # withdrawn heads whose holds have not ended
     events: dict[int, EventRow] = {}
     masks: dict[int, Mask] = {}
-    # Each step at its own place in the order: an abandoned event gives up what it holds by then, for ever; what joins it
-    # late after that is held anew.
+    # Each step at its own place in the order: an abandoned event gives up what it holds by then, for ever; what joins
+    # it late after that is held anew.
     late: dict[tuple[int, int], list[int]] = {}
     timeline: list[tuple[int, EventRow, Mask | None]] = []
     by_epoch = {event.epoch: event for event in view.snapshot.events() if not event.soft}

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from memorepair.store import Store
 
 
-class PlanItem(msgspec.Struct, frozen=True, kw_only=True):
+class PlanItem(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One candidate; amounts are micro-units. `decision`: selected, fill, not worth it, removed or blocked."""
 
     key: str

@@ -9,6 +9,7 @@ Source: docs/SEMANTICS.md sections 1, 3 and 6; the batch is LevelDB's.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -26,14 +27,15 @@ MAX_VERSION = 2**32 - 2
 
 def pack_ids(ids: Iterable[int]) -> bytes:
     """Version ids as little-endian uint32."""
-    return np.fromiter(ids, dtype="<u4").tobytes()
+    numbers = tuple(ids)
+    return struct.pack(f"<{len(numbers)}I", *numbers)
 
 
 def unpack_ids(blob: bytes) -> list[int]:
     """The inverse of `pack_ids`."""
     if len(blob) % 4:
         raise DamagedStoreError(f"packed ids: expected a multiple of 4 bytes, got {len(blob)}; restore a backup")
-    return [int(version) for version in np.frombuffer(blob, dtype="<u4")]
+    return list(struct.unpack(f"<{len(blob) // 4}I", blob))
 
 
 class VersionRow(msgspec.Struct, frozen=True, gc=False):
@@ -160,7 +162,7 @@ class StageRow(msgspec.Struct, frozen=True):
     reason: str = ""
 
 
-class UseRow(msgspec.Struct, frozen=True):
+class UseRow(msgspec.Struct, frozen=True, gc=False):
     """Advisory counts for one key."""
 
     key: str

@@ -41,7 +41,7 @@ def price(view: View, candidates: list[Candidate], schedule: str | ScheduleFunct
     if schedule == "normalised":
         values = tuple(c.row.weight * (1 + c.use.reads) for c in candidates)
         costs = tuple(
-            MICRO if c.row.cost is None or not mean else _half_up(c.row.cost * MICRO / mean) for c in candidates
+            MICRO if c.row.cost is None or not mean else _half_up_ratio(c.row.cost * MICRO, mean) for c in candidates
         )
         return Priced("normalised", values, costs, recorded, unit, Fraction(3, 10))
     if not callable(schedule):
@@ -82,3 +82,9 @@ def _mean_cost(view: View, unit: str) -> Fraction:
 
 def _half_up(number: Fraction) -> int:
     return int((number * 2 + 1) // 2)
+
+
+def _half_up_ratio(number: int, by: Fraction) -> int:
+    """number / by, exactly, then rounded half up."""
+    numerator, denominator = number * by.denominator, by.numerator
+    return (2 * numerator + denominator) // (2 * denominator)

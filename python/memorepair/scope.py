@@ -118,7 +118,7 @@ class Writer(View):
     event_id: str | None = None
     dethroned: list[int] = field(default_factory=list)
     crowned: list[int] = field(default_factory=list)
-    found: dict[str, Head | None] = field(default_factory=dict)  # heads before this batch, each looked up once
+    found: dict[str, Head | None] = field(default_factory=dict)  # heads as this batch sees them, each read once
     fresh: dict[int, VersionRow] = field(default_factory=dict)  # versions of this batch, so that it can read itself
 
     @property
@@ -140,12 +140,9 @@ class Writer(View):
         return version
 
     def head(self, key: str) -> Head | None:
-        head = self.batch.heads.get(key)
-        if head is None:
-            if key not in self.found:
-                self.found[key] = self.snapshot.head(key)
-            head = self.found[key]
-        return head
+        if key not in self.found:
+            self.found[key] = self.snapshot.head(key)
+        return self.found[key]
 
     def crown(self, key: str, version: int) -> None:
         """Make `version` the head of `key`."""
@@ -153,13 +150,13 @@ class Writer(View):
         if old is not None:
             self.dethroned.append(old.head)
         self.crowned.append(version)
-        self.batch.heads[key] = Head(key, version, version)
+        self.found[key] = self.batch.heads[key] = Head(key, version, version)
 
     def chain(self, key: str, version: int) -> None:
         """Add `version` to the history of `key` without making it the head."""
         old = self.head(key)
         assert old is not None
-        self.batch.heads[key] = Head(key, old.head, version)
+        self.found[key] = self.batch.heads[key] = Head(key, old.head, version)
 
     def remember(self, row: VersionRow) -> None:
         """Let later writes of this batch see `row`."""

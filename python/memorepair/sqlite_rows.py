@@ -130,8 +130,10 @@ class SqliteSnapshot:
         return None if row is None else VersionRow(*row)
 
     def versions(self, ids: Iterable[int]) -> dict[int, VersionRow]:
-        rows = ((version, self.version(version)) for version in ids)
-        return {version: row for version, row in rows if row is not None}
+        wanted = msgspec.json.encode([self._base + int(version) for version in ids]).decode()
+        with typed("read"):
+            rows = self._db.execute(f"{_SELECT_VERSION} WHERE id IN (SELECT value FROM json_each(?))", (wanted,))
+            return {row[0]: VersionRow(*row) for row in rows}
 
     def all_versions(self) -> Iterator[VersionRow]:
         with typed("read"):

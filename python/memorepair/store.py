@@ -24,7 +24,7 @@ from memorepair import reading, writing
 from memorepair.amounts import Cost
 from memorepair.artifact import Artifact, Gap, VersionInfo
 from memorepair.errors import InvalidRequestError, MissingStoreError, StoreError
-from memorepair.events import Event, Request, abandon, preview, raise_event
+from memorepair.events import Event, Request, abandon, default_undo_id, preview, raise_event
 from memorepair.impact import DEFAULT_MAX_CASCADE, NO_GUARD, Guard, Impact, checked_max_cascade
 from memorepair.keys import checked_name
 from memorepair.protocol import Backend
@@ -377,7 +377,7 @@ class Store:
         """
         request = Request("undo", undoes=checked_name(event_id, "event_id"), reason=reason)
         with self._scope.write("undo") as writer:
-            return raise_event(writer, request, undo_id or f"undo:{event_id}"[:512], self._guard(confirm))
+            return raise_event(writer, request, undo_id or default_undo_id(event_id), self._guard(confirm))
 
     def abandon(self, event_id: str) -> Event:
         """Give up repairing an event: its keys stay withdrawn and leave every plan."""

@@ -25,7 +25,7 @@ from memorepair.protocol import ContentRow, LateRow, VersionRow, pack_ids
 from memorepair.scope import Writer
 
 
-class Proposal(msgspec.Struct, frozen=True):
+class Proposal(msgspec.Struct, frozen=True, gc=False):
     """A checked write: everything about a version but its id. Made outside the gate."""
 
     key: str
@@ -100,6 +100,9 @@ def version_ids(versions: Iterable[SupportsIndex], what: str) -> list[int]:
         raise InvalidRequestError(f"{what}: expected a list of versions or Artifacts, got {versions!r}")
     ids = []
     for version in versions:
+        if type(version) is int and 1 <= version < 2**32:  # as a batch hands them out
+            ids.append(version)
+            continue
         if isinstance(version, bool) or not hasattr(version, "__index__"):
             hint = "; a write names the version it read, pass store.get(key)" if isinstance(version, str) else ""
             raise InvalidRequestError(f"{what}: expected a version or an Artifact, got {version!r:.80}{hint}")

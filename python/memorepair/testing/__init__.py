@@ -1,6 +1,7 @@
 """memorepair.testing: what we test with, for those who build on memorepair.
 
-This file is the table of contents. `reference`: a plain model of a store. `strategies`: Hypothesis strategies for
+This file is the table of contents. `reference`: a plain model of a store (its rows in `rows`).
+`brute_force`: answers by trying everything. `strategies`: Hypothesis strategies for
 keys, contents, graphs, histories, faulty operators. `invariants`: the promises as functions that raise AssertionError.
 `conformance`: a suite that every backend must pass. Needs Hypothesis: pip install 'memorepair[test]'.
 """
@@ -14,10 +15,10 @@ except ImportError as error:
         "memorepair.testing: hypothesis is not installed; run: pip install 'memorepair[test]'"
     ) from error
 
-from memorepair.testing import invariants, reference, strategies
+from memorepair.testing import brute_force, invariants, reference, strategies
 from memorepair.testing.conformance import BackendConformance
 from memorepair.testing.reference import Reference
 
 del _hypothesis
 
-__all__ = ["BackendConformance", "Reference", "invariants", "reference", "strategies"]
+__all__ = ["BackendConformance", "Reference", "brute_force", "invariants", "reference", "strategies"]

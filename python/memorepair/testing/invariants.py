@@ -13,7 +13,7 @@ from fractions import Fraction
 from memorepair.artifact import Artifact, Gap
 from memorepair.planner import Plan
 from memorepair.store import Store
-from memorepair.testing.reference import MAX_BRUTE_FORCE, best_closure
+from memorepair.testing.brute_force import MAX_BRUTE_FORCE, best_closure
 
 
 def check_store(store: Store) -> None:
