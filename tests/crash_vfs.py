@@ -5,7 +5,7 @@ xDelete, counted over all files of the VFS. A kill comes before the step, in the
 written) or after it; a fault raises an I/O error or a full disk instead, in this process.
 How: run as a program it is a nursery: it reads lines "path count phase", forks a child for each, which runs `script` on
 that path and dies at that step, and answers with "<exit status> <steps>". Forking is cheap, starting Python is not.
-Source: semantics.md section 8; SQLite's n-th-call fault loop.
+Source: docs/SEMANTICS.md rule 8; SQLite's n-th-call fault loop.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ What it proves: SIGKILL before, in the middle of and after the n-th write, sync,
 acknowledged exists and every acknowledged event's cascade is withdrawn, what was not acknowledged is absent or
 complete, nothing stale is visible, the life can be lived again under the same ids, and a repair works. A full disk or
 an I/O error at step 1, 2, 3, ...: a typed error, and the same.
-Source: semantics.md invariants I3, I4, I5 and section 8.
+Source: docs/SEMANTICS.md invariants I3, I4, I5 and section 8.
 """
 
 from __future__ import annotations

@@ -132,6 +132,23 @@ def test_an_equal_correction_withdraws_nothing_and_stays_idempotent(store: mr.St
     assert store.get("p").content == "other"
 
 
+def test_a_correction_reaches_what_was_made_under_an_older_label(store: mr.Store) -> None:
+    made = chain(store)
+    store.put("p", "source", labels={"team": "ops"})
+    event = store.correct("p", "other", event_id="e1")
+    assert not store.visible([made["a"], made["b"], made["c"]]).any()
+    assert event.withdrawn == 4
+    assert set(store.undo("e1").restored) == {"a", "b", "c", "p"}
+    assert store.get("p").labels == {"team": "ops"}
+
+
+def test_a_correction_spares_what_was_made_from_an_older_truth(store: mr.Store) -> None:
+    made = chain(store)
+    store.put("p", "the new truth", supersede=True)
+    store.correct("p", "the newest truth")
+    assert store.visible([made["a"], made["b"], made["c"]]).all()
+
+
 def test_migrate_is_for_interfaces_only(store: mr.Store) -> None:
     tool = store.put("tool", {"v": 1}, form="interface")
     skill = store.derive("k", "steps", kind="skill", form="chain", parents=[tool])
@@ -329,6 +346,18 @@ def test_abandon_ends_the_holds_for_good(store: mr.Store) -> None:
         store.get("a")
     with pytest.raises(mr.UnknownKeyError):
         store.abandon("e9")
+
+
+def test_what_joins_an_abandoned_event_late_can_be_abandoned_too(store: mr.Store) -> None:
+    made = chain(store)
+    store.correct("p", "other", event_id="e1")
+    store.abandon("e1")
+    store.derive("late", "x", kind="cache", parents=[made["a"]], stale="withdraw", operator="echo@1")
+    assert held(store) == ["late"]
+    assert store.status().events[0].state == "open"
+    store.abandon("e1")
+    assert held(store) == []
+    assert store.status().events[0].state == "abandoned"
 
 
 def test_another_events_hold_survives_an_abandon(store: mr.Store) -> None:

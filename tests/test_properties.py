@@ -3,7 +3,7 @@
 What it proves: backends agree on equal histories; independent events commute; the order of nodes changes no plan; a
 repaired store equals a clean rebuild; the incremental graph and barrier equal rebuilt ones; selection is exact and
 selection within a budget keeps its bound, against brute force; hostile keys and contents come back or are refused.
-Source: semantics.md section 9; contract.md section 3; invariants I13 and I14.
+Source: docs/SEMANTICS.md section 9; contract.md section 3; invariants I13 and I14.
 """
 
 from __future__ import annotations

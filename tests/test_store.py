@@ -74,6 +74,15 @@ def test_put_with_other_labels_supersedes_and_withdraws_nothing(store: mr.Store)
     assert store.events() == []
 
 
+def test_a_new_label_on_a_derived_artifact_keeps_its_provenance(store: mr.Store) -> None:
+    made = chain(store)
+    again = store.put("a", "from p", kind="cache", labels={"team": "ops"})
+    assert (again.parents, again.operator, again.cost) == ((made["p"].version,), "echo", made["a"].cost)
+    store.delete("p")
+    with pytest.raises(mr.WithdrawnError):
+        store.get("a")
+
+
 def test_changed_put_is_a_correction(store: mr.Store) -> None:
     made = chain(store)
     store.put("p", "other")

@@ -238,7 +238,14 @@ def _replaced_root(view: View, proposal: Proposal, kind: str) -> Root:
         raise WithdrawnError(f"{kind}: {proposal.key!r} was deleted; nothing was changed. Use put() to start it anew")
     if is_visible and (old.digest, old.kind, old.form) == (proposal.body.digest, proposal.kind, proposal.form):
         return Root(proposal.key, [])
-    return Root(proposal.key, [old.version])
+    # Earlier versions that say the same are corrected with it: what was made from them rests on the same content.
+    same = [
+        row.version
+        for row in walk_history(view, head.latest)
+        if row.version not in view.barrier.withdrawn
+        and (row.digest, row.kind, row.form) == (old.digest, old.kind, old.form)
+    ]
+    return Root(proposal.key, [*sorted(set(same) - {old.version}), old.version])
 
 
 # -- undo and abandon --------------------------------------------------------------------------------------------------
@@ -255,14 +262,10 @@ def _undo(writer: Writer, request: Request, name: str, digest: bytes, guard: Gua
             others = others | closure
     # Roots whose head is still the replacement are corrected back, unless something else withdrew the old version.
     back = [
-        root
-        for root in event.roots
-        if root.replacement
-        and _stands(writer, root)
-        and not any(version in others for version in (*root.versions, root.replacement))
+        root for root in event.roots if root.replacement and _stands(writer, root) and root.versions[-1] not in others
     ]
     closure, count = _close(writer, "undo", digest, [root.replacement for root in back], guard)
-    restored = _restore(writer, held, others | closure, {root.versions[-1] for root in back})
+    restored = _restore(writer, held, others | closure, {root.versions[-1]: root.versions for root in back})
     return EventRow(
         event_id=name,
         kind="undo",
@@ -305,25 +308,31 @@ def _stands(view: View, root: Root) -> bool:
     return head is not None and head.head == root.replacement and view.barrier.is_visible(head.head, view.now_micros)
 
 
-def _restore(writer: Writer, held: Mask, others: Mask, back: set[int]) -> dict[str, Root]:
-    """Give each key of the cascade a new version with its old content where nothing else forbids it."""
+def _restore(writer: Writer, held: Mask, others: Mask, back: Mapping[int, list[int]]) -> dict[str, Root]:
+    """
+    Give each key of the cascade a new version with its old content where nothing else forbids it.
+
+    `back` maps the last version of a root to correct back to all its versions, which said the same.
+    """
     successor: dict[int, int] = {}
-    answer: dict[str, Root] = {}
-    heads = held & writer.barrier.heads
-    for version in sorted({*map(int, heads.ids()), *back}):
-        old = writer.row(version)
-        parents = [*old.required, *old.optional]
-        stands = version not in others and all(
-            parent in successor or (parent not in writer.barrier.withdrawn and parent not in others)
-            for parent in parents
-        )
-        if not stands:
-            answer[old.key] = Root(old.key, [version])
-            continue
-        new = restore(writer, old, successor)
-        successor[version] = new.version
-        answer[old.key] = Root(old.key, [version], new.version)
-    return answer
+    restored: dict[str, Root] = {}
+    waiting = sorted({*map(int, (held & writer.barrier.heads).ids()), *back})
+    gone = writer.barrier.withdrawn | others
+    # In version order, and again while something came back: a root that was put anew with equal content stands for its
+    # earlier versions too, which are older than what was made from them.
+    while True:
+        left = []
+        for version in waiting:
+            old = writer.row(version)
+            if version in others or any(p in gone and p not in successor for p in (*old.required, *old.optional)):
+                left.append(version)
+                continue
+            new = restore(writer, old, successor)
+            successor.update(dict.fromkeys(back.get(version, [version]), new.version))
+            restored[old.key] = Root(old.key, [version], new.version)
+        if len(left) == len(waiting):
+            return restored | {row.key: Root(row.key, [row.version]) for row in map(writer.row, left)}
+        waiting = left
 
 
 def restore(writer: Writer, old: VersionRow, successor: Mapping[int, int]) -> VersionRow:
@@ -351,12 +360,12 @@ def restore(writer: Writer, old: VersionRow, successor: Mapping[int, int]) -> Ve
 
 
 def abandon(writer: Writer, event_id: str) -> Event:
-    """Give up an event's holds: its keys stay withdrawn and leave every plan. Idempotent."""
+    """Give up what an event holds now: its keys stay withdrawn and leave every plan. Idempotent."""
     event = writer.snapshot.event(event_id)
     if event is None:
         raise UnknownKeyError(
             f"abandon: event {event_id!r} is unknown in scope {writer.scope.name!r}; nothing was changed"
         )
-    if not event.abandoned:
+    if not event.abandoned or find_holds(writer).of(event):
         writer.batch.abandoned.append(event_id)
     return reply(writer, event)

@@ -53,8 +53,7 @@ def find_holds(view: View) -> Holds:
     by_epoch = {event.epoch: event for event in view.snapshot.events() if not event.soft}
     for event in by_epoch.values():
         timeline.append((event.epoch, event, view.scope.closure_of(event)))
-        if event.abandoned:
-            timeline.append((event.abandoned, event, None))
+        timeline.extend((epoch, event, None) for epoch in event.abandoned)
     for row in view.snapshot.late():
         late.setdefault((row.epoch, row.event_epoch), []).append(row.version)
     for (epoch, event_epoch), versions in late.items():

@@ -176,7 +176,7 @@ class MemoryTransaction(MemorySnapshot):
         for event_id in batch.abandoned:
             event_row = self.event(event_id)
             assert event_row is not None
-            scope.events.put(event_id, replace(event_row, abandoned=epoch), epoch)
+            scope.events.put(event_id, replace(event_row, abandoned=[*event_row.abandoned, epoch]), epoch)
         for source, target, score in batch.similar:
             scope.similar.put((source, target), score, epoch)
         for fate in batch.fates:

@@ -113,7 +113,7 @@ class EventRow(msgspec.Struct, frozen=True):
     soft: bool = False
     undoes: str | None = None
     restored: list[Root] = []
-    abandoned: int = 0  # the epoch at which its holds were given up, 0 = not
+    abandoned: list[int] = []  # the epochs at which what it held by then was given up
     recorded_at: int = 0
 
 

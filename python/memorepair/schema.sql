@@ -23,7 +23,7 @@ CREATE TABLE head(scope INTEGER NOT NULL, key TEXT NOT NULL, head INTEGER NOT NU
 
 CREATE TABLE event(scope INTEGER NOT NULL, event_id TEXT NOT NULL, kind TEXT NOT NULL, epoch INTEGER NOT NULL,
   digest BLOB NOT NULL, roots TEXT NOT NULL, closure BLOB NOT NULL, num_withdrawn INTEGER NOT NULL, reason TEXT NOT NULL,
-  soft INTEGER NOT NULL, undoes TEXT, restored TEXT NOT NULL, abandoned INTEGER NOT NULL, recorded_at INTEGER NOT NULL,
+  soft INTEGER NOT NULL, undoes TEXT, restored TEXT NOT NULL, abandoned TEXT NOT NULL, recorded_at INTEGER NOT NULL,
   PRIMARY KEY(scope, event_id)) STRICT, WITHOUT ROWID;
 
 CREATE UNIQUE INDEX event_by_epoch ON event(scope, epoch);

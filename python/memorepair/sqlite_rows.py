@@ -239,7 +239,8 @@ class SqliteSnapshot:
 def _event_row(row: tuple[Any, ...]) -> EventRow:
     roots = msgspec.json.decode(row[4], type=list[Root])
     restored = msgspec.json.decode(row[10], type=list[Root])
-    columns: list[Any] = [*row[:4], roots, *row[5:8], bool(row[8]), row[9], restored, *row[11:]]
+    abandoned = msgspec.json.decode(row[11], type=list[int])
+    columns: list[Any] = [*row[:4], roots, *row[5:8], bool(row[8]), row[9], restored, abandoned, row[12]]
     return EventRow(*columns)
 
 
@@ -285,18 +286,22 @@ class SqliteTransaction(SqliteSnapshot):
         )
         for event in batch.events:
             columns = msgspec.structs.astuple(event)
-            roots, restored = (msgspec.json.encode(rows).decode() for rows in (event.roots, event.restored))
+            lists = (event.roots, event.restored, event.abandoned)
+            roots, restored, abandoned = (msgspec.json.encode(items).decode() for items in lists)
             self._db.execute(
                 "INSERT INTO event(scope, event_id, kind, epoch, digest, roots, closure, num_withdrawn, reason, soft, "
                 "undoes, restored, abandoned, recorded_at) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-                (scope, *columns[:4], roots, *columns[5:8], int(event.soft), event.undoes, restored, *columns[11:]),
+                (
+                    *(scope, *columns[:4], roots, *columns[5:8], int(event.soft), event.undoes),
+                    *(restored, abandoned, event.recorded_at),
+                ),
             )
         many(
             "INSERT INTO late(scope, event_epoch, version, epoch) VALUES(?,?,?,?) ON CONFLICT DO NOTHING",
             ((scope, row.event_epoch, row.version, row.epoch) for row in batch.late),
         )
         many(
-            "UPDATE event SET abandoned = ? WHERE scope = ? AND event_id = ?",
+            "UPDATE event SET abandoned = json_insert(abandoned, '$[#]', ?) WHERE scope = ? AND event_id = ?",
             ((epoch, scope, event_id) for event_id in batch.abandoned),
         )
         many(

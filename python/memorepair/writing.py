@@ -168,8 +168,8 @@ def put(writer: Writer, proposal: Proposal, *, supersede: bool) -> VersionRow | 
     Put a record; return the version that stands, or None when this is a correction.
 
     Equal content, kind, form, labels and title over a visible key is the same version; equal content and kind with
-    other labels or title supersedes it and withdraws nothing; other content is a `correct`, which is an event, unless
-    `supersede` says that the old content was true in its time.
+    other labels or title supersedes it, keeps its provenance, and withdraws nothing; other content is a `correct`,
+    which is an event, unless `supersede` says that the old content was true in its time.
     """
     check_base(writer, proposal)
     head = writer.head(proposal.key)
@@ -179,9 +179,13 @@ def put(writer: Writer, proposal: Proposal, *, supersede: bool) -> VersionRow | 
     same_content = old.digest == proposal.body.digest and old.kind == proposal.kind and old.form == proposal.form
     if same_content and _marks(old) == _marks(proposal):
         return old
-    if same_content or supersede:
-        return insert(writer, proposal, "put")
-    return None
+    if same_content:
+        # The content came from the old parents, whatever it is called now: without them it would outlive its source.
+        made = {name: getattr(old, name) for name in ("operator", "operator_version", "completeness", "facts")}
+        cost = None if old.cost is None else Cost(old.cost, old.unit or "")
+        parents = {"required": tuple(old.required), "optional": tuple(old.optional)}
+        return insert(writer, msgspec.structs.replace(proposal, **made, **parents, cost=cost), "put")
+    return insert(writer, proposal, "put") if supersede else None
 
 
 def _marks(of: VersionRow | Proposal) -> tuple[object, ...]:

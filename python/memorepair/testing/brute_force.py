@@ -1,7 +1,7 @@
 """Answers by trying everything: reach, the best closure, the best closure within a budget.
 
 Contract: exact and exponential; more than MAX_BRUTE_FORCE nodes are refused.
-Source: MemoRepair Theorem 1 (what is maximised); semantics.md invariant I14 (the smallest optimum).
+Source: MemoRepair Theorem 1 (what is maximised); docs/SEMANTICS.md invariant I14 (the smallest optimum).
 """
 
 from __future__ import annotations

@@ -147,7 +147,7 @@ class BackendConformance:
         bodies = [ContentRow(1, "inline", "bytes", b"\0\xff"), ContentRow(2, "external", "external", b"")]
         event = EventRow(
             "e'1", "correct", 1, b"\0", [Root("k", [1, 2], 3), Root("\u6f22", [])], b"\0mask", 4, "why", True, "e0",
-            [Root("k", [1], 9)], 0, 12,
+            [Root("k", [1], 9)], [], 12,
         )  # fmt: skip
         attempt = AttemptRow(1, "staging", 3, "e'1", "digest", 1, "me:1", 2, "because")
         stage = StageRow(1, version_row(3, "k", 0, parents=pack_ids([1, 2])), "json", b"[1]", 1, "staged", "so")
@@ -215,7 +215,7 @@ class BackendConformance:
                 assert view.head("k") == Head("k", 3, 3)
                 assert view.head_versions().tolist() == [1, 3]
                 assert event is not None
-                assert event.abandoned == 2
+                assert event.abandoned == [2]
                 assert view.attempts() == [AttemptRow(1, "published", 5, None, "d", 0, "you", 3, "r")]
                 assert view.stages(1) == []
                 assert view.fates()[2].fate == "failed"

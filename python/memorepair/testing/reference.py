@@ -111,7 +111,9 @@ class Reference:
             return self._add(new)
         if old.says_the_same(new) and old.looks_the_same(new):
             return old.number
-        if old.says_the_same(new) or supersede:
+        if old.says_the_same(new):
+            return self._add(replace(old, number=0, title=new.title, labels=new.labels, origin="put"))
+        if supersede:
             return self._add(new)
         self._replace(event_id, "correct", ("correct", ((key, canonical(content)),)), [new])
         return self.heads[key]
@@ -198,9 +200,8 @@ class Reference:
         event = self.events.get(event_id)
         if event is None:
             raise UnknownKeyError(event_id)
-        if not event.is_abandoned:
-            event.is_abandoned = True
-            self.holds[event_id] = set()
+        event.is_abandoned = True
+        self.holds[event_id] = set()
         return event.reply
 
     def undo(self, event_id: str, *, undo_id: str | None = None) -> tuple[object, ...]:
@@ -221,7 +222,7 @@ class Reference:
                 others |= other.closure
         back = []
         for key, versions, replacement in event.roots:
-            if replacement and self.is_visible(replacement) and not others & set(versions):
+            if replacement and self.is_visible(replacement) and versions[-1] not in others:
                 back.append((key, versions, replacement))
         closure = self.closure(replacement for _, _, replacement in back)
         count = len(closure & self.visible)
@@ -230,21 +231,30 @@ class Reference:
         candidates |= {versions[-1] for _, versions, _ in back}
         self.withdrawn |= closure
         successors: dict[int, int] = {}
-        left = []
-        for number in sorted(candidates):
-            old = self.versions[number]
-            may = all(parent in successors or parent not in self.withdrawn for parent in old.parents)
-            if number in others | closure or not may:
-                left.append(old.key)
-                continue
-            required = frozenset(successors.get(parent, parent) for parent in old.required)
-            optional = frozenset(successors.get(parent, parent) for parent in old.optional) - required
-            new = replace(old, number=0, required=required, optional=optional, origin="restore")
-            successors[number] = self._add(new)
-        restored = sorted(self.versions[number].key for number in successors)
+        restored: list[str] = []
+        waiting = sorted(candidates)
+        while True:  # again while something came back
+            left = []
+            for number in waiting:
+                old = self.versions[number]
+                may = all(parent in successors or parent not in self.withdrawn for parent in old.parents)
+                if number in others | closure or not may:
+                    left.append(number)
+                    continue
+                required = frozenset(successors.get(parent, parent) for parent in old.required)
+                optional = frozenset(successors.get(parent, parent) for parent in old.optional) - required
+                new = replace(old, number=0, required=required, optional=optional, origin="restore")
+                fresh = self._add(new)
+                restored.append(old.key)
+                said_the_same = [other for _, versions, _ in back if versions[-1] == number for other in versions]
+                successors.update(dict.fromkeys([number, *said_the_same], fresh))
+            if len(left) == len(waiting):
+                break
+            waiting = left
+        restored.sort()
         roots = [(key, [replacement], 0) for key, _, replacement in back]
         row = Event(name, "undo", ("undo", event_id), roots, closure, count, len(closure), event_id, restored)
-        row.left = sorted(left)
+        row.left = sorted(self.versions[number].key for number in left)
         self.events[name] = row
         self._hold(row, before, replaced=set(restored))
         return row.reply
@@ -309,7 +319,10 @@ class Reference:
                 raise WithdrawnError(new.key)
             if not (self.is_visible(old.number) and old.says_the_same(new)):
                 changed.append((old, new))
-        rows = {new.key: [old.number] for old, new in changed}
+        rows = {}
+        for old, new in changed:
+            same = [n for n in self.history[new.key] if n not in self.withdrawn and self.versions[n].says_the_same(old)]
+            rows[new.key] = [*sorted(set(same) - {old.number}), old.number]
         event = self._close(event_id, kind, payload, [(new.key, rows.get(new.key, []), 0) for new in drafts])
         before = self._visible_or_held()
         self.withdrawn |= event.closure

@@ -1,7 +1,7 @@
 """The rows of the reference model: versions, events, plans, and content in plain values.
 
 Contract: plain data without rules; `rebuilt` is the deterministic operator that the model and the tests share.
-Source: semantics.md section 3.
+Source: docs/SEMANTICS.md section 3.
 """
 
 from __future__ import annotations
