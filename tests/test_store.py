@@ -391,12 +391,12 @@ def test_reads_and_gap_hits_are_counted_and_survive(tmp_path: Path) -> None:
         store.delete("p")
         store.get_many(["p", "p"])
     with mr.open(tmp_path / "agent.db") as store, store.reading() as view:
-        use = view.snapshot.use("p")
+        use = view.snapshot.uses(["p"])["p"]
         assert (use.reads, use.gaps) == (3, 2)
     with mr.open(tmp_path / "agent.db", count_reads=False) as store:
         store.get_many(["p"])
     with mr.open(tmp_path / "agent.db") as store, store.reading() as view:
-        assert view.snapshot.use("p").gaps == 2
+        assert view.snapshot.uses(["p"])["p"].gaps == 2
 
 
 def test_a_second_handle_sees_a_withdrawal_at_once(tmp_path: Path) -> None:

@@ -101,7 +101,8 @@ def find_candidates(view: View, event_id: str | None, keys: Iterable[str] | None
     _read(view, {parent for row in rows.values() for parent in unpack_ids(row.parents)}, known)
     traced = {key: trace_inputs(view, row, known) for key, row in rows.items()}
     chosen = _narrowed(view, holds, event_id, keys, rows, traced)
-    first = [_candidate(view, rows[key], traced[key], holds, rules) for key in sorted(chosen)]
+    uses = view.snapshot.uses(chosen)
+    first = [_candidate(rows[key], traced[key], uses[key], holds, rules) for key in sorted(chosen)]
     return _linked(view, first)
 
 
@@ -136,7 +137,7 @@ def _narrowed(
     return wanted
 
 
-def _candidate(view: View, row: VersionRow, inputs: Inputs, holds: Holds, rules: Rules) -> Candidate:
+def _candidate(row: VersionRow, inputs: Inputs, use: UseRow, holds: Holds, rules: Rules) -> Candidate:
     operator = rules.operators.get(row.operator or "")
     mode, reason = default_mode(row.kind, row.form), ""
     if row.operator is None:
@@ -156,7 +157,7 @@ def _candidate(view: View, row: VersionRow, inputs: Inputs, holds: Holds, rules:
         mode=mode,
         operator=operator,
         events=tuple(holds.by_version[row.version]),
-        use=view.snapshot.use(row.key),
+        use=use,
         is_executable=not reason,
         reason=reason,
     )

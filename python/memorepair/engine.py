@@ -96,9 +96,8 @@ class _Run:
 
     def _begin(self, selected: tuple[str, ...]) -> None:
         with self.store.writing("attempt") as writer:
-            number = max((row.attempt for row in writer.snapshot.attempts()), default=0) + 1
             self.attempt = AttemptRow(
-                attempt=number,
+                attempt=writer.new_epoch,
                 state="staging",
                 token=writer.new_epoch,
                 event_id=self.plan.event_id,
@@ -133,7 +132,7 @@ class _Run:
     def _finish(self, has_attempt: bool) -> None:
         number = self.attempt.attempt if has_attempt else 0
         with self.store.writing("fates") as writer:
-            known = writer.snapshot.fates()
+            known = writer.snapshot.fates(item.head for item in self.plan.items)
             for item in self.plan.items:
                 outcome = self.outcomes[item.key]
                 head = writer.head(item.key)
@@ -214,7 +213,7 @@ class _Run:
                 found[item.key] = (own, view.content(own))
             if not found and not inputs.is_empty:
                 raise OperatorError("none of its inputs is left")
-            events = [event for event in view.snapshot.events() if event.event_id in item.events]
+            events = [entry.row for entry in view.events if entry.row.event_id in item.events]
             kinds = {event.kind for event in events}
             interface = {key: content for key, (row, content) in found.items() if row.form == "interface"}
             job = Job(

@@ -253,7 +253,7 @@ def _replaced_root(view: View, proposal: Proposal, kind: str) -> Root:
 
 def _undo(writer: Writer, request: Request, name: str, digest: bytes, guard: Guard) -> EventRow:
     event = _undoable(writer, request.undoes or "")
-    undone = {row.undoes for row in writer.snapshot.events() if row.undoes}
+    undone = {entry.row.undoes for entry in writer.events if entry.row.undoes}
     held = others = mask_of((), writer.barrier.size)
     for row, closure in writer.closures():
         if row.event_id == event.event_id:
@@ -368,4 +368,5 @@ def abandon(writer: Writer, event_id: str) -> Event:
         )
     if not event.abandoned or find_holds(writer).of(event):
         writer.batch.abandoned.append(event_id)
+        writer.event_id = event_id
     return reply(writer, event)

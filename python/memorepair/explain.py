@@ -76,7 +76,7 @@ def explain(view: View, what: str | int) -> Explanation:
     head = view.head(row.key)
     assert head is not None
     holding = {event.epoch for event in find_holds(view).by_version.get(version, ())}
-    fate = view.snapshot.fates().get(version)
+    fate = view.snapshot.fates([version]).get(version)
     parents = view.snapshot.versions([*row.required, *row.optional]).values()
     with view.scope.graph_at(view.snapshot) as graph:
         children = len(graph.children(version))

@@ -48,17 +48,12 @@ def find_holds(view: View) -> Holds:
     masks: dict[int, Mask] = {}
     # Each step at its own place in the order: an abandoned event gives up what it holds by then, for ever; what joins
     # it late after that is held anew.
-    late: dict[tuple[int, int], list[int]] = {}
     timeline: list[tuple[int, EventRow, Mask | None]] = []
-    by_epoch = {event.epoch: event for event in view.snapshot.events() if not event.soft}
-    for event in by_epoch.values():
-        timeline.append((event.epoch, event, view.scope.closure_of(event)))
-        timeline.extend((epoch, event, None) for epoch in event.abandoned)
-    for row in view.snapshot.late():
-        late.setdefault((row.epoch, row.event_epoch), []).append(row.version)
-    for (epoch, event_epoch), versions in late.items():
-        if event_epoch in by_epoch:
-            timeline.append((epoch, by_epoch[event_epoch], mask_of(versions, view.barrier.size)))
+    for entry in view.events:
+        if not entry.row.soft:
+            timeline.append((entry.row.epoch, entry.row, entry.closure))
+            timeline += [(epoch, entry.row, mask_of(late, view.barrier.size)) for epoch, late in entry.late.items()]
+            timeline += [(epoch, entry.row, None) for epoch in entry.row.abandoned]
     for epoch, event, taken in sorted(timeline, key=lambda step: step[0]):
         if taken is None:
             given_up = masks.pop(event.epoch, none)

@@ -104,6 +104,9 @@ class MemorySnapshot:
         rows = ((version, self.version(version)) for version in ids)
         return {version: row for version, row in rows if row is not None}
 
+    def num_versions(self) -> int:
+        return sum(1 for _ in self.all_versions())
+
     def all_versions(self) -> Iterator[VersionRow]:
         yield from (row for _, row in sorted(self._scope.versions.items(self.epoch)))
 
@@ -131,8 +134,12 @@ class MemorySnapshot:
         rows = (row for _, row in self._scope.late.items(self.epoch) if row.epoch > since)
         return sorted(rows, key=lambda row: (row.epoch, row.event_epoch, row.version))
 
-    def fates(self) -> dict[int, FateRow]:
-        return dict(self._scope.fates.items(self.epoch))
+    def fates(self, heads: Iterable[int]) -> dict[int, FateRow]:
+        rows = ((head, self._scope.fates.get(head, self.epoch)) for head in heads)
+        return {head: row for head, row in rows if row is not None}
+
+    def attempt(self, attempt: int) -> AttemptRow | None:
+        return self._scope.attempts.get(attempt, self.epoch)
 
     def attempts(self) -> list[AttemptRow]:
         return [row for _, row in sorted(self._scope.attempts.items(self.epoch))]
@@ -141,8 +148,8 @@ class MemorySnapshot:
         rows = sorted(self._scope.stages.items(self.epoch))
         return [row for (owner, _), row in rows if attempt in (None, owner)]
 
-    def use(self, key: str) -> UseRow:
-        return self._scope.uses.get(key, self.epoch) or UseRow(key, 0, 0)
+    def uses(self, keys: Iterable[str]) -> dict[str, UseRow]:
+        return {key: self._scope.uses.get(key, self.epoch) or UseRow(key, 0, 0) for key in keys}
 
     def head_costs(self, unit: str) -> tuple[int, int]:
         costs = [row.cost for _, row in self.heads() if row.unit == unit and row.cost is not None]
@@ -188,7 +195,7 @@ class MemoryTransaction(MemorySnapshot):
         for staged in batch.unstaged:
             scope.stages.put(staged, None, epoch)
         for use in batch.uses:
-            old_use = self.use(use.key)
+            old_use = self.uses([use.key])[use.key]
             scope.uses.put(use.key, UseRow(use.key, old_use.reads + use.reads, old_use.gaps + use.gaps), epoch)
         assert batch.ledger is not None
         scope.ledger.append(batch.ledger)

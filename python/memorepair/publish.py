@@ -20,8 +20,8 @@ from memorepair.scope import Writer
 
 def owns(writer: Writer, attempt: AttemptRow) -> bool:
     """Whether the attempt still carries the current token."""
-    rows = [row for row in writer.snapshot.attempts() if row.attempt == attempt.attempt]
-    return bool(rows) and rows[0].token == attempt.token and rows[0].state == "staging"
+    row = writer.snapshot.attempt(attempt.attempt)
+    return row is not None and row.token == attempt.token and row.state == "staging"
 
 
 def fence(writer: Writer, attempt: AttemptRow, batch: Iterable[StageRow]) -> dict[str, str]:

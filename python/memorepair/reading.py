@@ -47,7 +47,7 @@ def gap(view: View, row: VersionRow) -> Gap:
     if state == "expired":
         return Gap(row.key, row.version, state, "its time is over; put or derive it anew", token=view.token)
     events = [event for event, closure in view.closures() if row.version in closure]
-    fate = view.snapshot.fates().get(row.version)
+    fate = view.snapshot.fates([row.version]).get(row.version)
     parents = view.snapshot.versions([*row.required, *row.optional]).values()
     retained = sorted({parent.key for parent in parents if view.visible_head(parent.key) is not None})
     why = "; ".join(

@@ -14,10 +14,12 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 
-from memorepair.barrier import Barrier, Mask, mask_of, pack_expiring
+from memorepair.barrier import Barrier, Mask, pack_expiring
 from memorepair.content import decode, digest_of
 from memorepair.errors import CapacityError, DamagedStoreError, InvalidRequestError, StaleDependencyError
+from memorepair.eventlog import Entry, EventLog
 from memorepair.graph import VersionGraph
 from memorepair.protocol import (
     MAX_VERSION,
@@ -95,18 +97,14 @@ class View:
         with self.scope.graph_at(self.snapshot) as graph:
             return graph.cascade(roots)
 
+    @cached_property
+    def events(self) -> list[Entry]:
+        """Every event with its closure, oldest first."""
+        return self.scope.events_at(self.snapshot)
+
     def closures(self) -> list[tuple[EventRow, Mask]]:
         """Return every event with its W, late rows included, in epoch order."""
-        late: dict[int, list[int]] = {}
-        for row in self.snapshot.late():
-            late.setdefault(row.event_epoch, []).append(row.version)
-        answer = []
-        for event in self.snapshot.events():
-            closure = self.scope.closure_of(event)
-            if event.epoch in late:
-                closure = closure | mask_of(late[event.epoch], self.barrier.size)
-            answer.append((event, closure))
-        return answer
+        return [(entry.row, entry.whole(self.barrier.size)) for entry in self.events]
 
 
 @dataclass
@@ -212,7 +210,7 @@ class Scope:
         self._graph = VersionGraph()
         self._lock = threading.RLock()
         self._writing = threading.local()
-        self._closures: dict[int, Mask] = {}
+        self._log = EventLog()
         self.uses: dict[str, list[int]] = {}
         self.forms: dict[int, bool] = {}  # version -> is an interface; a version never changes, so neither does this
 
@@ -291,12 +289,11 @@ class Scope:
                 self._graph.follow(snapshot)
             yield self._graph
 
-    def closure_of(self, event: EventRow) -> Mask:
-        """Return the closure recorded with `event`; it never changes, so it is unpacked once."""
-        closure = self._closures.get(event.epoch)
-        if closure is None:
-            closure = self._closures[event.epoch] = Mask.from_bytes(event.closure)
-        return closure
+    def events_at(self, snapshot: Snapshot) -> list[Entry]:
+        """Return every event as of `snapshot`."""
+        with self._lock:
+            self._log.follow(snapshot)
+            return self._log.until(snapshot.epoch)
 
     def count(self, key: str, reads: int, gaps: int) -> None:
         """Count a read or a hit on a gap; advisory, written with the next write."""

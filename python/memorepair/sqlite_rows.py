@@ -135,6 +135,10 @@ class SqliteSnapshot:
             rows = self._db.execute(f"{_SELECT_VERSION} WHERE id IN (SELECT value FROM json_each(?))", (wanted,))
             return {row[0]: VersionRow(*row) for row in rows}
 
+    def num_versions(self) -> int:
+        row = self._one("SELECT count(*) FROM version WHERE id BETWEEN ? AND ?", self._base, self._base + 2**32 - 1)
+        return 0 if row is None else int(row[0])
+
     def all_versions(self) -> Iterator[VersionRow]:
         with typed("read"):
             rows = self._db.execute(
@@ -197,16 +201,25 @@ class SqliteSnapshot:
         )
         return [LateRow(*row) for row in self._all(sql, since)]
 
-    def fates(self) -> dict[int, FateRow]:
-        rows = self._all("SELECT version, key, fate, reason, attempt, epoch FROM fate WHERE scope = ?")
-        return {row[0]: FateRow(*row) for row in rows}
+    def fates(self, heads: Iterable[int]) -> dict[int, FateRow]:
+        sql = (
+            "SELECT version, key, fate, reason, attempt, epoch FROM fate "
+            "WHERE scope = ? AND version IN (SELECT value FROM json_each(?))"
+        )
+        wanted = msgspec.json.encode([int(head) for head in heads]).decode()
+        return {row[0]: FateRow(*row) for row in self._all(sql, wanted)}
+
+    _ATTEMPT = (
+        "SELECT attempt, state, token, event_id, plan_digest, plan_epoch, owner, heartbeat, reason "
+        "FROM attempt WHERE scope = ?"
+    )
+
+    def attempt(self, attempt: int) -> AttemptRow | None:
+        row = self._one(f"{self._ATTEMPT} AND attempt = ?", self._scope, attempt)
+        return None if row is None else AttemptRow(*row)
 
     def attempts(self) -> list[AttemptRow]:
-        sql = (
-            "SELECT attempt, state, token, event_id, plan_digest, plan_epoch, owner, heartbeat, reason "
-            "FROM attempt WHERE scope = ? ORDER BY attempt"
-        )
-        return [AttemptRow(*row) for row in self._all(sql)]
+        return [AttemptRow(*row) for row in self._all(f"{self._ATTEMPT} ORDER BY attempt")]
 
     def stages(self, attempt: int | None) -> list[StageRow]:
         sql = (
@@ -219,9 +232,11 @@ class SqliteSnapshot:
                 for row in self._all(sql, attempt)
             ]
 
-    def use(self, key: str) -> UseRow:
-        row = self._one("SELECT key, reads, gaps FROM use WHERE scope = ? AND key = ?", self._scope, key)
-        return UseRow(key, 0, 0) if row is None else UseRow(*row)
+    def uses(self, keys: Iterable[str]) -> dict[str, UseRow]:
+        names = list(keys)
+        sql = "SELECT key, reads, gaps FROM use WHERE scope = ? AND key IN (SELECT value FROM json_each(?))"
+        known = {row[0]: UseRow(*row) for row in self._all(sql, msgspec.json.encode(names).decode())}
+        return {name: known.get(name) or UseRow(name, 0, 0) for name in names}
 
     def head_costs(self, unit: str) -> tuple[int, int]:
         sql = (

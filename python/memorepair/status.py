@@ -59,7 +59,7 @@ class Status(msgspec.Struct, frozen=True):
 def status(view: View) -> Status:
     """Count one scope."""
     holds = find_holds(view)
-    fates = view.snapshot.fates()
+    fates = view.snapshot.fates(holds.by_version)
     states: Counter[str] = Counter()
     for head, row in view.snapshot.heads():
         if head.head in holds.by_version:
@@ -71,7 +71,7 @@ def status(view: View) -> Status:
             states[row.completeness] += 1
             states["without_parents"] += row.kind != "record" and not row.parents
     events = []
-    for event in view.snapshot.events():
+    for event in (entry.row for entry in view.events):
         held = holds.of(event)
         undecided = sum(version not in fates for version in held)
         state = "open" if undecided else "abandoned" if event.abandoned else "settled"  # late comers reopen
@@ -81,7 +81,7 @@ def status(view: View) -> Status:
         epoch=view.epoch,
         token=view.token,
         keys=sum(states[state] for state in ("visible", "expired", "held", "withdrawn")),
-        versions=sum(1 for _ in view.snapshot.parents(None)),
+        versions=view.snapshot.num_versions(),
         visible=states["visible"],
         expired=states["expired"],
         held=states["held"],

@@ -407,7 +407,7 @@ class Store:
         from memorepair.events import reply
 
         with self._scope.read() as view:
-            return [reply(view, row) for row in view.snapshot.events()]
+            return [reply(view, entry.row) for entry in view.events]
 
     def explain(self, what: str | SupportsIndex) -> Explanation:
         """Say why a key or version is visible or withdrawn: events, shortest path from a root, last decision."""

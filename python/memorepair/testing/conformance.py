@@ -117,8 +117,8 @@ class BackendConformance:
             assert view.event("e") is None
             for rows in (view.events(), view.late(), view.changes(0), view.attempts(), view.stages(1)):
                 assert not rows
-            assert view.fates() == {}
-            assert view.use("k") == UseRow("k", 0, 0)
+            assert (view.fates([1, 2]), view.attempt(1), view.num_versions()) == ({}, None, 0)
+            assert view.uses(["k"])["k"] == UseRow("k", 0, 0)
             assert view.head_costs("tokens") == (0, 0)
             assert view.expiring() == view.similar(1) == []
 
@@ -177,11 +177,11 @@ class BackendConformance:
                 assert view.events() == [event]
                 assert view.events(1) == []
                 assert view.late() == [LateRow(1, 2, 1)]
-                assert view.fates() == {1: FateRow(1, "k", "failed", "r", 1, 1)}
-                assert view.attempts() == [attempt]
+                assert view.fates([1, 2, 3]) == {1: FateRow(1, "k", "failed", "r", 1, 1)}
+                assert view.attempts() == [view.attempt(1)] == [attempt]
                 assert view.stages(1) == [stage]
                 assert view.stages(2) == []
-                assert view.use("k") == UseRow("k", 2, 1)
+                assert view.uses(["k"])["k"] == UseRow("k", 2, 1)
                 assert view.head_costs("tokens") == (2**61 + 5, 2)
                 assert view.head_costs("ms") == (0, 0)
                 assert view.similar(1) == [(2, 500)]
@@ -218,8 +218,8 @@ class BackendConformance:
                 assert event.abandoned == [2]
                 assert view.attempts() == [AttemptRow(1, "published", 5, None, "d", 0, "you", 3, "r")]
                 assert view.stages(1) == []
-                assert view.fates()[2].fate == "failed"
-                assert view.use("k") == UseRow("k", 5, 5)
+                assert view.fates([2])[2].fate == "failed"
+                assert view.uses(["k"])["k"] == UseRow("k", 5, 5)
 
     def test_the_largest_ids(self) -> None:
         backend = self.backend()
