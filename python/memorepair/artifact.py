@@ -31,8 +31,8 @@ def checked_kind(kind: str, form: str | None) -> None:
     if kind not in KINDS:
         raise InvalidRequestError(f"kind: expected one of {', '.join(KINDS)}, got {kind!r}")
     if form is not None and form not in FORMS[kind]:
-        expected = ", ".join(FORMS[kind]) or "none"
-        raise InvalidRequestError(f"form of a {kind}: expected {expected} or None, got {form!r}")
+        expected = f"expected {', '.join(FORMS[kind])} or None" if FORMS[kind] else "it has none, expected None"
+        raise InvalidRequestError(f"form of a {kind}: {expected}, got {form!r}")
 
 
 class VersionInfo(msgspec.Struct, frozen=True, kw_only=True):

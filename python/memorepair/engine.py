@@ -61,6 +61,10 @@ def repair(
     return _Run(store, plan, rules, publish == "at_end", on_progress or (lambda key, state: None)).report()
 
 
+class _Overtaken(MemorepairError):
+    """The world moved on before an operator was called."""
+
+
 @dataclass
 class _Run:
     """One attempt at one plan."""
@@ -74,9 +78,10 @@ class _Run:
     staged: dict[str, StageRow] = field(default_factory=dict)  # validated, waiting for publication
     attempt: AttemptRow = field(init=False)
     ids: dict[str, int] = field(default_factory=dict)
+    items: dict[str, PlanItem] = field(init=False)
 
     def report(self) -> Report:
-        items = {item.key: item for item in self.plan.items}
+        self.items = {item.key: item for item in self.plan.items}
         for item in self.plan.items:
             if not item.is_selected:
                 self._settle(item, item.decision, item.reason)
@@ -85,7 +90,7 @@ class _Run:
             self._begin(selected)
             for level in _levels(self.plan):
                 for key in level:
-                    self._rebuild(items[key])
+                    self._rebuild(self.items[key])
                 if not self.is_at_end:
                     self._publish()
             self._publish()
@@ -124,9 +129,9 @@ class _Run:
             refused = publish(writer, self.attempt, self.staged.values())
         for key, stage in self.staged.items():
             if key in refused:
-                self._settle(self.plan[key], "stalled", refused[key])
+                self._settle(self.items[key], "stalled", refused[key])
             else:
-                self._settle(self.plan[key], "published", "", stage.row)
+                self._settle(self.items[key], "published", "", stage.row)
         self.staged = {}
 
     def _finish(self, has_attempt: bool) -> None:
@@ -151,21 +156,16 @@ class _Run:
                 writer.batch.attempts.append(msgspec.structs.replace(self.attempt, state=state))
 
     def _settle(self, item: PlanItem, fate: str, reason: str, row: VersionRow | None = None) -> None:
-        cost = None if row is None else row.cost
-        old = self.outcomes.get(item.key)
-        self.outcomes[item.key] = Outcome(
-            key=item.key,
-            kind=item.kind,
-            fate=fate,
-            reason=reason,
-            mode=item.mode,
-            version=row.version if row is not None else None,
-            cost=cost if cost is not None else (old.cost if old else None),
-            unit=row.unit if row is not None and row.unit else self.plan.unit,
-            was_executed=row is not None or bool(old and old.was_executed),
-            absent=old.absent if old else (),
+        told = self.outcomes.get(item.key) or Outcome(
+            key=item.key, kind=item.kind, fate=fate, reason=reason, mode=item.mode
         )
+        version = None if row is None else row.version
+        self.outcomes[item.key] = msgspec.structs.replace(told, fate=fate, reason=reason, version=version)
         self.on_progress(item.key, fate)
+
+    def _note(self, item: PlanItem, **facts: Any) -> None:
+        """Keep what the run of an operator was like."""
+        self.outcomes[item.key] = msgspec.structs.replace(self.outcomes[item.key], **facts)
 
     # -- one artifact ----------------------------------------------------------------------------------------------
 
@@ -174,25 +174,29 @@ class _Run:
         if operator is None:
             self._settle(item, "failed", f"operator {item.operator!r} is not registered in these rules")
             return
-        self.on_progress(item.key, "running")
         try:
             job, row = self._job(item, operator)
             while max(job.versions.values(), default=0) > job.version:
                 # An input was replaced since: take a younger id, so that the edge still runs from older to younger.
                 self.ids[item.key] = self._younger_id()
                 job, row = self._job(item, operator)
+        except _Overtaken as overtaken:
+            self._settle(item, "stalled", str(overtaken))
+            return
         except MemorepairError as error:
             self._settle(item, "blocked", str(error))
             return
+        self._settle(item, "running", "")
+        self._note(item, was_executed=True, absent=job.absent)
         try:
             made = run_operator(operator, job)
+            self._note(item, cost=made.cost)
             row = _made_row(row, operator, made, job)
             stage = self._stage(item, row, made)
         except OperatorError as error:
             self._settle(item, "failed", str(error))
             return
-        self._settle(item, "validating", "", row)
-        self.outcomes[item.key] = msgspec.structs.replace(self.outcomes[item.key], absent=job.absent)
+        self._settle(item, "validating", "")
         reason = judge(self.rules.validators_for(item.kind), job, made)
         if reason is None:
             self.staged[item.key] = msgspec.structs.replace(stage, state="validated")
@@ -202,6 +206,10 @@ class _Run:
     def _job(self, item: PlanItem, operator: Operator) -> tuple[Job, VersionRow]:
         """Gather the present inputs of a key; raises when a required one, or the last one, is missing."""
         with self.store.reading() as view:
+            head = view.head(item.key)
+            if head is None or head.head != item.head:
+                # Looked at before the operator is paid; the fence looks again when it publishes.
+                raise _Overtaken("the key has a newer head than the plan saw; plan again")
             old = view.row(item.head)
             inputs = trace_inputs(view, old)
             found, absent = self._inputs(view, inputs)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -86,7 +86,9 @@ def raise_event(writer: Writer, request: Request, event_id: str | None, guard: G
     if known is not None:
         if known.digest != digest:
             raise EventConflictError(
-                f"event {name!r}: known since epoch {known.epoch} as another request; nothing was changed"
+                f"event {name!r}: known since epoch {known.epoch} as a {known.kind} of "
+                f"{', '.join(repr(root.key) for root in known.roots[:3]) or 'nothing'}; this is another {request.kind}. "
+                "Nothing was changed; use a new event id"
             )
         return reply(writer, known)
     if request.undoes is not None:
@@ -195,16 +197,27 @@ def _expanded(view: View, items: Iterable[Any]) -> Iterable[str | int]:
 def _key_root(view: View, name: str, kind: str) -> tuple[str, list[int]]:
     """All versions of a key not yet withdrawn, and its head; or the one version that `key@version` names."""
     head = view.head(name)
+    if head is not None and _named_version(view, name) is not None:
+        raise InvalidRequestError(
+            f"{kind}: {name!r} is a key and also names a version of another key; pass the version number instead"
+        )
     if head is not None:
         history = list(walk_history(view, head.latest))
         live = [row.version for row in history if row.version not in view.barrier.withdrawn]
         return name, [*live, head.head]
+    row = _named_version(view, name)
+    if row is None:
+        raise unknown_key(view, kind, name)
+    return row.key, [row.version]
+
+
+def _named_version(view: View, name: str) -> VersionRow | None:
+    """The version that `key@version` names, if it does."""
     key, at, version = name.rpartition("@")
-    if at and version.isascii() and version.isdigit():
-        row = view.snapshot.version(int(version)) if int(version) < 2**32 else None
-        if row is not None and row.key == key:
-            return key, [row.version]
-    raise unknown_key(view, kind, name)
+    if not (at and version.isascii() and version.isdigit() and int(version) < 2**32):
+        return None
+    row = view.snapshot.version(int(version))
+    return row if row is not None and row.key == key else None
 
 
 def unknown_key(view: View, kind: str, key: str) -> UnknownKeyError:
@@ -266,6 +279,9 @@ def _undo(writer: Writer, request: Request, name: str, digest: bytes, guard: Gua
     ]
     closure, count = _close(writer, "undo", digest, [root.replacement for root in back], guard)
     restored = _restore(writer, held, others | closure, {root.versions[-1]: root.versions for root in back})
+    left = {
+        row.key: Root(row.key, [row.version]) for row in _left_behind(writer, event, closure) if row.key not in restored
+    }
     return EventRow(
         event_id=name,
         kind="undo",
@@ -276,9 +292,19 @@ def _undo(writer: Writer, request: Request, name: str, digest: bytes, guard: Gua
         num_withdrawn=count,
         reason=request.reason,
         undoes=event.event_id,
-        restored=sorted(restored.values(), key=lambda root: root.key),
+        restored=sorted([*restored.values(), *left.values()], key=lambda root: root.key),
         recorded_at=writer.now_micros,
     )
+
+
+def _left_behind(writer: Writer, event: EventRow, closure: Mask) -> Iterator[VersionRow]:
+    """What an undo withdraws itself, and roots whose replacement stays although it was asked to go."""
+    for version in (closure & writer.barrier.visible_heads()).ids():
+        yield writer.row(int(version))
+    for root in event.roots:
+        head = writer.head(root.key)
+        if root.replacement and head is not None and head.head == root.replacement:
+            yield writer.row(root.replacement)
 
 
 def default_undo_id(event_id: str) -> str:

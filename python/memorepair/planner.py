@@ -110,7 +110,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     def __str__(self) -> str:
         counts = f"{len(self.selected)} of {len(self.items)} candidates selected"
         cost = f", cost {self.planned_cost} of {self.repair_all_cost} for all" if self.unit else ""
-        lines = [f"plan at cost weight {self.cost_weight}: {counts}{cost}; certificate {self.certificate}"]
+        how = f"at cost weight {self.cost_weight}" if self.budget is None else f"within {self.budget}"
+        if self.bound is not None:
+            value = shown(sum(item.value for item in self.items if item.is_selected))
+            cost += f", value {value} (no selection within the budget exceeds {float(Fraction(self.bound)):.6g})"
+        lines = [f"plan {how}: {counts}{cost}; certificate {self.certificate}"]
         lines += [f"  warning: {warning}" for warning in self.warnings]
         for item in self.items[:50]:
             numbers = f"value {shown(item.value)} cost {shown(item.cost)}"
@@ -168,9 +172,14 @@ def _decide(
         selection = select_at(problem, priced.cost_weight if cost_weight is None else cost_weight)
     else:
         _check_budget(budget, priced, candidates)
-        problem = Problem(priced.values, priced.recorded, executable, needs)
+        # A budget is in the recorded unit, so the recorded costs are what counts.
+        priced = msgspec.structs.replace(priced, costs=priced.recorded)
+        problem = Problem(priced.values, priced.costs, executable, needs)
         selection = select_within(problem, budget.micro)
-    items = tuple(_item(candidate, node, priced, selection) for node, candidate in enumerate(candidates))
+    idle = (
+        "its value is below cost_weight x cost, with what it needs" if budget is None else "the budget is better spent"
+    )
+    items = tuple(_item(candidate, node, priced, selection, idle) for node, candidate in enumerate(candidates))
     waits = graph_of([[index[key] for key in candidate.waits_for] for candidate in candidates])
     certified = problem.value(selection.chosen) - selection.cost_weight * problem.cost(selection.chosen)
     return Plan(
@@ -202,8 +211,8 @@ def _check_budget(budget: Cost, priced: Priced, candidates: list[Candidate]) -> 
         )
 
 
-def _item(candidate: Candidate, node: int, priced: Priced, selection: Selection) -> PlanItem:
-    decision, reason = "not worth it", "its value is below cost_weight x cost, with what it needs"
+def _item(candidate: Candidate, node: int, priced: Priced, selection: Selection, idle: str) -> PlanItem:
+    decision, reason = "not worth it", idle
     if node in selection.chosen:
         decision, reason = "selected", ""
     elif node in selection.fill:

@@ -1,6 +1,6 @@
 """The report of a repair: every candidate's fate and reason, counts, and costs against repairing everything.
 
-Contract: a frozen value; prints well in a terminal and converts to JSON. Costs are micro-units of `unit`.
+Contract: a frozen value; prints well in a terminal and converts to JSON.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from memorepair.amounts import shown
+from memorepair.amounts import Cost
 from memorepair.keys import escaped
 
 if TYPE_CHECKING:
@@ -33,9 +33,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
     mode: str
     version: int | None = None
-    cost: int | None = None
-    unit: str = ""
-    was_executed: bool = False
+    cost: Cost | None = None  # what the operator said it took
+    was_executed: bool = False  # its operator was called, whatever came of it
     absent: tuple[str, ...] = ()
 
 
@@ -50,9 +49,9 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     executed: int
     counts: dict[str, int]
     unit: str
-    planned_cost: int
-    spent_cost: int
-    repair_all_cost: int
+    planned_cost: Cost
+    repair_all_cost: Cost
+    spent: tuple[Cost, ...]  # by unit, failed runs included; where an operator named no cost, the recorded one
     validators: dict[str, tuple[str, ...]]
 
     @staticmethod
@@ -60,11 +59,10 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         """Sum up a plan and its outcomes."""
         recorded = {item.key: item.recorded_cost for item in plan.items}
         executed = [outcome for outcome in outcomes.values() if outcome.was_executed]
-        units = {outcome.unit for outcome in executed if outcome.cost is not None and outcome.unit} | {plan.unit}
-        if len(units - {""}) > 1:
-            # Paid in another unit than planned: the sum would mean nothing, so the recorded costs stand for it.
-            executed = [msgspec.structs.replace(outcome, cost=None) for outcome in executed]
-        spent = sum(outcome.cost if outcome.cost is not None else recorded[outcome.key] for outcome in executed)
+        spent: Counter[str] = Counter()
+        for outcome in executed:
+            cost = outcome.cost or Cost(recorded[outcome.key], plan.unit)
+            spent[cost.unit] += cost.micro
         return Report(
             event_id=plan.event_id,
             cost_weight=plan.cost_weight,
@@ -74,9 +72,9 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
             executed=len(executed),
             counts=dict(sorted(Counter(outcome.fate for outcome in outcomes.values()).items())),
             unit=plan.unit,
-            planned_cost=plan.planned_cost.micro,
-            spent_cost=spent,
-            repair_all_cost=plan.repair_all_cost.micro,
+            planned_cost=plan.planned_cost,
+            repair_all_cost=plan.repair_all_cost,
+            spent=tuple(Cost(micro, unit) for unit, micro in sorted(spent.items()) if micro),
             validators=dict(coverage),
         )
 
@@ -93,7 +91,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def cost_ratio(self) -> float | None:
         """Recorded cost of what was selected over that of repairing everything; None when nothing has a cost."""
-        return float(Fraction(self.planned_cost, self.repair_all_cost)) if self.repair_all_cost else None
+        whole = self.repair_all_cost.micro
+        return float(Fraction(self.planned_cost.micro, whole)) if whole else None
 
     @property
     def unchecked_kinds(self) -> tuple[str, ...]:
@@ -108,19 +107,23 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         """Return the report as plain JSON types, summary first."""
         summary = {"candidates": self.candidates, "published": self.published, "cost_ratio": self.cost_ratio}
         rest: dict[str, Any] = msgspec.to_builtins(self)
-        return summary | rest
+        costs = {
+            "planned_cost": str(self.planned_cost),
+            "repair_all_cost": str(self.repair_all_cost),
+            "spent": [str(cost) for cost in self.spent],
+        }
+        return summary | rest | costs
 
     def __str__(self) -> str:
-        ratio = "" if self.cost_ratio is None else f", cost {self.cost_ratio:.2f} of repairing all"
+        ratio = "" if self.cost_ratio is None else f", planned cost {self.cost_ratio:.2f} of all"
         lines = [
             f"repair: {self.published} published of {self.selected} selected of {self.candidates} candidates{ratio}; "
             f"certificate {self.certificate}",
             "  " + ", ".join(f"{fate} {count}" for fate, count in self.counts.items()),
         ]
-        if self.spent_cost and self.unit:
-            lines.append(
-                f"  spent {shown(self.spent_cost)} {self.unit} of {shown(self.repair_all_cost)} {self.unit} for all"
-            )
+        if self.spent and self.unit:
+            spent = " and ".join(map(str, self.spent))
+            lines.append(f"  spent {spent}; {self.planned_cost} planned, {self.repair_all_cost} for all")
         lines += [f"  no validator watches kind {kind}" for kind in self.unchecked_kinds]
         for outcome in list(self.outcomes.values())[:SHOWN_ROWS]:
             why = f" ({escaped(outcome.reason)})" if outcome.reason else ""

@@ -21,7 +21,7 @@ from memorepair.clock import checked_instant
 from memorepair.content import Body, encode
 from memorepair.errors import InvalidRequestError, StaleBaseError, StaleDependencyError, UnknownKeyError
 from memorepair.keys import checked_labels, checked_name, checked_title
-from memorepair.protocol import ContentRow, LateRow, VersionRow, pack_ids
+from memorepair.protocol import MAX_VERSION, ContentRow, LateRow, VersionRow, pack_ids
 from memorepair.scope import Writer
 
 
@@ -299,7 +299,19 @@ def relate(writer: Writer, source: int, target: int, score: object) -> None:
 def as_version_array(versions: Iterable[SupportsIndex]) -> np.ndarray[Any, np.dtype[np.int64]]:
     """Return version ids as int64, whatever integers they came as."""
     if isinstance(versions, np.ndarray):
-        if versions.dtype.kind not in "iu":
-            raise InvalidRequestError(f"versions: expected integers, got dtype {versions.dtype}")
-        return versions.astype(np.int64, casting="unsafe")
-    return np.fromiter((version.__index__() for version in versions), dtype=np.int64)
+        if versions.dtype.kind not in "iu" or versions.ndim != 1:
+            raise InvalidRequestError(f"versions: expected a list of integers, got {versions.ndim}-D {versions.dtype}")
+        # Past int64 no version can be; -1 is none either.
+        return np.where(versions > MAX_VERSION, -1, versions).astype(np.int64)
+    if isinstance(versions, (str, bytes)) or not hasattr(versions, "__iter__"):
+        raise InvalidRequestError(f"versions: expected a list of versions, got {type(versions).__name__}")
+    numbers = []
+    for position, version in enumerate(versions):
+        if isinstance(version, bool) or not hasattr(version, "__index__"):
+            raise InvalidRequestError(
+                f"versions: item {position} is a {type(version).__name__}, expected a version; "
+                "for hits of your own pass filter(hits, version=lambda hit: ...)"
+            )
+        number = version.__index__()
+        numbers.append(number if 0 <= number <= MAX_VERSION else -1)
+    return np.array(numbers, dtype=np.int64)

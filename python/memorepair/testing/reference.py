@@ -227,6 +227,8 @@ class Reference:
         closure = self.closure(replacement for _, _, replacement in back)
         count = len(closure & self.visible)
         before = self._visible_or_held()
+        heads_before = dict(self.heads)
+        was_visible = {key for key in self.heads if self.state(key) == "visible"}
         candidates = {number for number in self.heads.values() if number in event.closure}
         candidates |= {versions[-1] for _, versions, _ in back}
         self.withdrawn |= closure
@@ -254,7 +256,10 @@ class Reference:
         restored.sort()
         roots = [(key, [replacement], 0) for key, _, replacement in back]
         row = Event(name, "undo", ("undo", event_id), roots, closure, count, len(closure), event_id, restored)
-        row.left = sorted(self.versions[number].key for number in left)
+        behind = {self.versions[number].key for number in left}
+        behind |= {key for key, head in heads_before.items() if head in closure and key in was_visible}
+        behind |= {key for key, _, replacement in event.roots if replacement and self.heads[key] == replacement}
+        row.left = sorted(behind - set(restored))
         self.events[name] = row
         self._hold(row, before, replaced=set(restored))
         return row.reply
