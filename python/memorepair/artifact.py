@@ -1,7 +1,7 @@
 """What a reader holds: an artifact, what is known of a version, and the gap where an artifact was.
 
-Contract: frozen values; `Artifact.content` is a fresh object per read. A `Gap` says why there is no answer, which
-events caused it and what is left to rebuild from.
+Contract: frozen values; a read gives a fresh `content` each time, a write gives back the caller's own. A
+`Gap` says why there is no answer, which events caused it and what is left to rebuild from.
 """
 
 from __future__ import annotations

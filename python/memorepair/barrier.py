@@ -9,7 +9,7 @@ Source: docs/SEMANTICS.md section 2; MemoRepair phase 1.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -51,7 +51,7 @@ class Barrier:
     heads: Mask = field(default_factory=lambda: Mask(1))
     withdrawn: Mask = field(default_factory=lambda: Mask(1))
     outdated: Mask = field(default_factory=lambda: Mask(1))
-    expiry: Mapping[int, int] = field(default_factory=dict)
+    expiry: dict[int, int] = field(default_factory=dict)
 
     def follow(self, snapshot: Snapshot) -> Barrier:
         """Return the barrier as of `snapshot`, which is at or after this one."""
@@ -59,7 +59,7 @@ class Barrier:
             return self
         size = snapshot.next_version
         heads: Mask
-        expiry: Mapping[int, int]
+        expiry: dict[int, int]
         if self.epoch == 0:
             heads, expiry = mask_of(snapshot.head_versions(), size), dict(snapshot.expiring())
         else:
@@ -77,15 +77,15 @@ class Barrier:
             withdrawn = withdrawn | mask_of(late, size)
         return Barrier(snapshot.epoch, size, heads, withdrawn, outdated, expiry)
 
-    def _follow_heads(self, changes: list[LedgerRow], size: int) -> tuple[Mask, Mapping[int, int]]:
+    def _follow_heads(self, changes: list[LedgerRow], size: int) -> tuple[Mask, dict[int, int]]:
         crowned = np.frombuffer(b"".join(row.crowned for row in changes), dtype="<u4")
         dethroned = np.frombuffer(b"".join(row.dethroned for row in changes), dtype="<u4")
         heads = self.heads
         if crowned.size or heads.size != size:
             heads = (heads | mask_of(crowned, size)) - mask_of(dethroned, size)
-        expiring = b"".join(row.expiring for row in changes)
-        expiry = {**self.expiry, **unpack_expiring(expiring)} if expiring else self.expiry
-        return heads, expiry
+        # Shared by every later barrier: an expiry never changes, and nobody asks for a version past its own size.
+        self.expiry.update(unpack_expiring(b"".join(row.expiring for row in changes)))
+        return heads, self.expiry
 
     def is_expired(self, version: int, now_micros: int) -> bool:
         """Whether the version's time is over."""

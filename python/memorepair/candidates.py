@@ -103,6 +103,7 @@ def find_candidates(view: View, event_id: str | None, keys: Iterable[str] | None
     chosen = _narrowed(view, holds, event_id, keys, rows, traced)
     uses = view.snapshot.uses(chosen)
     first = [_candidate(rows[key], traced[key], uses[key], holds, rules) for key in sorted(chosen)]
+    first = [_in_time(candidate, view.now_micros) for candidate in first]
     return _linked(view, first)
 
 
@@ -161,6 +162,14 @@ def _candidate(row: VersionRow, inputs: Inputs, use: UseRow, holds: Holds, rules
         is_executable=not reason,
         reason=reason,
     )
+
+
+def _in_time(candidate: Candidate, now_micros: int) -> Candidate:
+    """A successor takes over the expiry, so what is past it cannot come back."""
+    expires_at = candidate.row.expires_at
+    if not candidate.is_executable or expires_at is None or expires_at > now_micros:
+        return candidate
+    return replace(candidate, is_executable=False, reason="its time is over: it expired")
 
 
 def _linked(view: View, candidates: list[Candidate]) -> list[Candidate]:

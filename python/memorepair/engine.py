@@ -2,6 +2,8 @@
 
 Contract: `repair` returns a Report that says what became of every candidate. It may be stopped at any instant: what
 is not published stays withdrawn and can be planned again. Operators run outside every transaction.
+Journal: every result is staged, durably, before its validators see it; an attempt that ends for any reason drops what
+it staged. Nothing is taken up again from the stage yet.
 Order: an operator starts when each selected predecessor has its verdict; batches are published as they are ready,
 or all at the end.
 Source: MemoRepair phase 4; docs/SEMANTICS.md section 4, invariants I5 and I6.
@@ -12,6 +14,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -19,14 +22,14 @@ import msgspec
 
 from memorepair.candidates import Inputs, trace_inputs
 from memorepair.content import decode
-from memorepair.errors import InvalidRequestError, MemorepairError, OperatorError, PlanError
+from memorepair.errors import InvalidRequestError, MemorepairError, OperatorError, PlanError, StoreError
 from memorepair.execution import Made, judge, run_operator
 from memorepair.planner import Plan, PlanItem
 from memorepair.protocol import AttemptRow, FateRow, StageRow, VersionRow, pack_ids
 from memorepair.publish import owns, publish
 from memorepair.report import Outcome, Report
 from memorepair.rules import Job, Operator, Rules
-from memorepair.scope import View
+from memorepair.scope import View, Writer
 
 if TYPE_CHECKING:
     from memorepair.store import Store
@@ -78,6 +81,7 @@ class _Run:
     staged: dict[str, StageRow] = field(default_factory=dict)  # validated, waiting for publication
     attempt: AttemptRow = field(init=False)
     ids: dict[str, int] = field(default_factory=dict)
+    read_old: set[str] = field(default_factory=set)
     items: dict[str, PlanItem] = field(init=False)
 
     def report(self) -> Report:
@@ -88,14 +92,23 @@ class _Run:
         selected = self.plan.selected
         if selected:
             self._begin(selected)
-            for level in _levels(self.plan):
-                for key in level:
-                    self._rebuild(self.items[key])
-                if not self.is_at_end:
-                    self._publish()
-            self._publish()
+            try:
+                self._run()
+            except BaseException as error:
+                # Whatever it was, the attempt is over: what was staged is dropped, everything rests withdrawn.
+                with suppress(MemorepairError), self.store.writing("attempt") as writer:
+                    self._close(writer, "failed", f"{type(error).__name__} ended it")
+                raise
         self._finish(bool(selected))
         return Report.of(self.plan, self.outcomes, self.rules.coverage())
+
+    def _run(self) -> None:
+        for level in _levels(self.plan):
+            for key in level:
+                self._rebuild(self.items[key])
+            if not self.is_at_end:
+                self._publish()
+        self._publish()
 
     # -- the journal -----------------------------------------------------------------------------------------------
 
@@ -149,11 +162,15 @@ class _Run:
                 if old is None or (old.fate, old.reason, old.attempt) != (fate.fate, fate.reason, number):
                     writer.batch.fates.append(fate)
             if has_attempt:
-                fates = {outcome.fate for outcome in self.outcomes.values()}
-                state = "stalled" if "stalled" in fates else "failed" if "failed" in fates else "published"
-                for stage in writer.snapshot.stages(number):
-                    writer.batch.unstaged.append((number, stage.row.version))
-                writer.batch.attempts.append(msgspec.structs.replace(self.attempt, state=state))
+                chosen = {self.outcomes[key].fate for key in self.plan.selected}
+                state = "stalled" if "stalled" in chosen else "published" if chosen == {"published"} else "failed"
+                self._close(writer, state, "")
+
+    def _close(self, writer: Writer, state: str, reason: str) -> None:
+        if owns(writer, self.attempt):
+            for stage in writer.snapshot.stages(self.attempt.attempt):
+                writer.batch.unstaged.append((stage.attempt, stage.row.version))
+            writer.batch.attempts.append(msgspec.structs.replace(self.attempt, state=state, reason=reason))
 
     def _settle(self, item: PlanItem, fate: str, reason: str, row: VersionRow | None = None) -> None:
         told = self.outcomes.get(item.key) or Outcome(
@@ -183,6 +200,8 @@ class _Run:
         except _Overtaken as overtaken:
             self._settle(item, "stalled", str(overtaken))
             return
+        except StoreError:
+            raise  # the store's trouble is nobody's fate
         except MemorepairError as error:
             self._settle(item, "blocked", str(error))
             return
@@ -190,8 +209,9 @@ class _Run:
         self._note(item, was_executed=True, absent=job.absent)
         try:
             made = run_operator(operator, job)
-            self._note(item, cost=made.cost)
-            row = _made_row(row, operator, made, job)
+            has_read_old = item.key in self.read_old
+            self._note(item, cost=made.cost, has_read_old=has_read_old)
+            row = _made_row(row, operator, made, job, has_read_old)
             stage = self._stage(item, row, made)
         except OperatorError as error:
             self._settle(item, "failed", str(error))
@@ -222,7 +242,6 @@ class _Run:
             if not found and not inputs.is_empty:
                 raise OperatorError("none of its inputs is left")
             events = [entry.row for entry in view.events if entry.row.event_id in item.events]
-            kinds = {event.kind for event in events}
             interface = {key: content for key, (row, content) in found.items() if row.form == "interface"}
             job = Job(
                 key=item.key,
@@ -238,7 +257,7 @@ class _Run:
                 absent=absent,
                 roots=tuple(sorted({root.key for event in events for root in event.roots})),
                 events=item.events,
-                read_old=self._reader_of_old(item, operator, kinds),
+                read_old=self._reader_of_old(item, operator),
             )
         needed = {*inputs.required, *([item.key] if inputs.is_own_required else [])}
         required = sorted(version for key, version in job.versions.items() if key in needed)
@@ -268,6 +287,8 @@ class _Run:
 
     def _younger_id(self) -> int:
         with self.store.writing("allocate") as writer:
+            if not owns(writer, self.attempt):
+                raise _Overtaken("another engine took this attempt over")
             writer.batch.attempts.append(self.attempt)
             return writer.allocate()
 
@@ -275,21 +296,29 @@ class _Run:
         outcome = self.outcomes.get(key)
         return f"{outcome.fate}, {outcome.reason}" if outcome else "it has no visible version"
 
-    def _reader_of_old(self, item: PlanItem, operator: Operator, kinds: set[str]) -> Callable[[], Any]:
+    def _reader_of_old(self, item: PlanItem, operator: Operator) -> Callable[[], Any]:
         def read_old() -> Any:
-            forbidden = sorted(kinds & {"delete", "suspect"})
-            if forbidden and not operator.reads_old:
-                raise OperatorError(
-                    f"old content of {item.key!r}: refused after {forbidden[0]}; register with reads_old=True"
-                )
             with self.store.reading() as view:
+                # Every event that ever withdrew it counts, given up or not, and also one that came after the plan.
+                kinds = {event.kind for event, closure in view.closures() if item.head in closure}
+                forbidden = sorted(kinds & {"delete", "suspect"})
+                if forbidden and not operator.reads_old:
+                    raise OperatorError(
+                        f"old content of {item.key!r}: refused after {forbidden[0]}; register with reads_old=True"
+                    )
+                self.read_old.add(item.key)
                 return view.content(view.row(item.head))
 
         return read_old
 
 
-def _made_row(row: VersionRow, operator: Operator, made: Made, job: Job) -> VersionRow:
+def _made_row(row: VersionRow, operator: Operator, made: Made, job: Job, has_read_old: bool) -> VersionRow:
     """The successor's row: as its predecessor, with what was made, by whom, and what was absent."""
+    if made.cost is not None and row.unit is not None and made.cost.unit != row.unit:
+        raise OperatorError(
+            f"operator {operator.name}: cost {made.cost} of {row.key!r}: expected the recorded unit {row.unit!r}; "
+            "costs of one plan share a unit"
+        )
     facts = made.facts
     if job.absent:
         kept = msgspec.json.decode(facts) if facts else {}
@@ -299,6 +328,8 @@ def _made_row(row: VersionRow, operator: Operator, made: Made, job: Job) -> Vers
         digest=made.body.digest,
         operator=operator.name,
         operator_version=operator.version,
+        # What it took from withdrawn content has no edge.
+        completeness="partial" if has_read_old else row.completeness,
         cost=made.cost.micro if made.cost else row.cost,
         unit=made.cost.unit if made.cost else row.unit,
         facts=facts,

@@ -87,7 +87,7 @@ class ExpiredError(RefusalError):
 
 
 class ErasedError(RefusalError):
-    """The artifact's content was erased or pruned, or is kept outside the store."""
+    """The artifact's content was erased or pruned."""
 
 
 # -- refusals of a write -----------------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ from memorepair.errors import (
 from memorepair.holds import find_holds
 from memorepair.impact import Guard, Impact, impact_of
 from memorepair.keys import MAX_NAME_BYTES, checked_name, checked_reason
-from memorepair.protocol import ContentRow, EventRow, Root, VersionRow, pack_ids
+from memorepair.protocol import ContentRow, EventRow, Head, Root, VersionRow, pack_ids
 from memorepair.scope import View, Writer
 from memorepair.selector import Selector
 from memorepair.writing import Proposal, insert
@@ -87,7 +87,7 @@ def raise_event(writer: Writer, request: Request, event_id: str | None, guard: G
         if known.digest != digest:
             raise EventConflictError(
                 f"event {name!r}: known since epoch {known.epoch} as a {known.kind} of "
-                f"{', '.join(repr(root.key) for root in known.roots[:3]) or 'nothing'}; this is another {request.kind}. "
+                f"{', '.join(repr(root.key) for root in known.roots[:3]) or 'nothing'}; this is another one. "
                 "Nothing was changed; use a new event id"
             )
         return reply(writer, known)
@@ -128,7 +128,10 @@ def reply(view: View, row: EventRow) -> Event:
 def _withdraw(writer: Writer, request: Request, name: str, digest: bytes, guard: Guard) -> EventRow:
     roots = resolve_roots(writer, request)
     closure, count = _close(writer, request.kind, digest, _flat(roots), guard)
-    replaced = {proposal.key: insert(writer, proposal, "put").version for proposal in _changed(request, roots)}
+    _raise_floors(writer, roots, closure)
+    replaced = {}
+    for proposal in _changed(request, roots):
+        replaced[proposal.key] = insert(writer, _with_old_parents(writer, proposal, closure), "put").version
     return EventRow(
         event_id=name,
         kind=request.kind,
@@ -140,6 +143,31 @@ def _withdraw(writer: Writer, request: Request, name: str, digest: bytes, guard:
         reason=request.reason,
         recorded_at=writer.now_micros,
     )
+
+
+def _raise_floors(writer: Writer, roots: Iterable[Root], closure: Mask) -> None:
+    for root in roots:
+        head = writer.head(root.key)
+        if head is not None and root.versions and all(row.version in closure for row in walk_live(writer, head)):
+            writer.raise_floor(root.key)
+
+
+def _with_old_parents(writer: Writer, proposal: Proposal, closure: Mask) -> Proposal:
+    """
+    A correction of something derived keeps the edges that still stand, and is partial.
+
+    Nobody said what the new content rests on; without the edges it would outlive the sources of the old one.
+    """
+    head = writer.head(proposal.key)
+    assert head is not None
+    old = writer.row(head.head)
+    if not old.parents and old.operator is None:
+        return proposal
+    standing = {
+        name: tuple(parent for parent in parents if parent not in closure and parent not in writer.barrier.withdrawn)
+        for name, parents in (("required", old.required), ("optional", old.optional))
+    }
+    return replace(proposal, completeness="partial", **standing)
 
 
 def _flat(roots: Iterable[Root]) -> list[int]:
@@ -202,9 +230,7 @@ def _key_root(view: View, name: str, kind: str) -> tuple[str, list[int]]:
             f"{kind}: {name!r} is a key and also names a version of another key; pass the version number instead"
         )
     if head is not None:
-        history = list(walk_history(view, head.latest))
-        live = [row.version for row in history if row.version not in view.barrier.withdrawn]
-        return name, [*live, head.head]
+        return name, [*(row.version for row in walk_live(view, head)), head.head]
     row = _named_version(view, name)
     if row is None:
         raise unknown_key(view, kind, name)
@@ -236,6 +262,16 @@ def walk_history(view: View, latest: int) -> Iterable[VersionRow]:
         latest = row.previous
 
 
+def walk_live(view: View, head: Head) -> Iterator[VersionRow]:
+    """Yield the versions of one key that are not withdrawn, newest first."""
+    latest = head.latest
+    while latest >= max(head.floor, 1):
+        row = view.row(latest)
+        if latest not in view.barrier.withdrawn:
+            yield row
+        latest = row.previous
+
+
 def _replaced_root(view: View, proposal: Proposal, kind: str) -> Root:
     """The head of the key; without versions when the new content equals what is visible."""
     head = view.head(proposal.key)
@@ -252,13 +288,12 @@ def _replaced_root(view: View, proposal: Proposal, kind: str) -> Root:
     if is_visible and (old.digest, old.kind, old.form) == (proposal.body.digest, proposal.kind, proposal.form):
         return Root(proposal.key, [])
     # Earlier versions that say the same are corrected with it: what was made from them rests on the same content.
-    same = [
-        row.version
-        for row in walk_history(view, head.latest)
-        if row.version not in view.barrier.withdrawn
-        and (row.digest, row.kind, row.form) == (old.digest, old.kind, old.form)
-    ]
+    same = [row.version for row in walk_live(view, head) if _says_the_same(row, old)]
     return Root(proposal.key, [*sorted(set(same) - {old.version}), old.version])
+
+
+def _says_the_same(row: VersionRow, other: VersionRow) -> bool:
+    return (row.digest, row.kind, row.form) == (other.digest, other.kind, other.form)
 
 
 # -- undo and abandon --------------------------------------------------------------------------------------------------

@@ -37,7 +37,12 @@ class Guard(msgspec.Struct, frozen=True):
         """Whether an event that withdraws `count` must be refused."""
         if self.confirm is not None:
             shown, _, confirmed = self.confirm.partition(":")
-            if shown == digest.hex()[:16] and confirmed.isdigit() and 10 * count <= 11 * int(confirmed):
+            if (
+                shown == digest.hex()[:16]
+                and confirmed.isascii()
+                and confirmed.isdigit()
+                and 10 * count <= 11 * int(confirmed)
+            ):
                 return False
         limit = self.limit(barrier)
         return limit is not None and count > limit

@@ -84,11 +84,12 @@ class ContentRow(msgspec.Struct, frozen=True, gc=False):
 
 
 class Head(msgspec.Struct, frozen=True, gc=False):
-    """What a key names: its head, and the latest version in its chain of history."""
+    """What a key names: its head, and the latest version in its history; those below `floor` are all withdrawn."""
 
     key: str
     head: int
     latest: int
+    floor: int = 0
 
 
 class Root(msgspec.Struct, frozen=True):

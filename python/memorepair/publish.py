@@ -65,7 +65,8 @@ def publish(writer: Writer, attempt: AttemptRow, batch: Iterable[StageRow]) -> d
     staged = sorted(batch, key=lambda stage: stage.row.version)
     refused = fence(writer, attempt, staged)
     for stage in staged:
-        writer.batch.unstaged.append((stage.attempt, stage.row.version))
+        if owns(writer, attempt):
+            writer.batch.unstaged.append((stage.attempt, stage.row.version))
         if stage.row.key in refused:
             continue
         head = writer.head(stage.row.key)

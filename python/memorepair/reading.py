@@ -95,7 +95,7 @@ def history(view: View, key: str) -> list[VersionInfo]:
 
 
 def replacements(view: View, contents: Mapping[str, Any], kind: str) -> tuple[Proposal, ...]:
-    """Return the new versions of a correct or migrate: new content, everything else as it stands."""
+    """Return the new versions of a correct or migrate: new content, all else as it stands, past expiry apart."""
     proposals = []
     for key, content in sorted(contents.items()):
         head = view.head(checked_name(key))
@@ -103,5 +103,6 @@ def replacements(view: View, contents: Mapping[str, Any], kind: str) -> tuple[Pr
             raise unknown_key(view, kind, key)
         row = view.row(head.head)
         fields = {name: getattr(row, name) for name in ("kind", "form", "namespace", "title", "labels", "weight")}
-        proposals.append(Proposal(key=key, body=encode(content), **fields))
+        expires_at = row.expires_at if row.expires_at is not None and row.expires_at > view.now_micros else None
+        proposals.append(Proposal(key=key, body=encode(content), expires_at=expires_at, **fields))
     return tuple(proposals)

@@ -36,6 +36,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     cost: Cost | None = None  # what the operator said it took
     was_executed: bool = False  # its operator was called, whatever came of it
     absent: tuple[str, ...] = ()
+    has_read_old: bool = False  # the operator was given the withdrawn content
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):

@@ -36,6 +36,7 @@ from memorepair.protocol import (
 )
 
 MAX_REMEMBERED = 2**20
+MAX_USES_A_WRITE = 1000
 
 
 @dataclass
@@ -148,13 +149,21 @@ class Writer(View):
         if old is not None:
             self.dethroned.append(old.head)
         self.crowned.append(version)
-        self.found[key] = self.batch.heads[key] = Head(key, version, version)
+        # An id allocated before an event may be published after it, below the floor: the floor gives way.
+        floor = min(old.floor, version) if old is not None else 0
+        self.found[key] = self.batch.heads[key] = Head(key, version, version, floor)
 
     def chain(self, key: str, version: int) -> None:
         """Add `version` to the history of `key` without making it the head."""
         old = self.head(key)
         assert old is not None
-        self.found[key] = self.batch.heads[key] = Head(key, old.head, version)
+        self.found[key] = self.batch.heads[key] = Head(key, old.head, version, old.floor)
+
+    def raise_floor(self, key: str) -> None:
+        """Note that every version of `key` so far is withdrawn by this batch, so that nobody walks there again."""
+        old = self.head(key)
+        assert old is not None
+        self.found[key] = self.batch.heads[key] = Head(key, old.head, old.latest, self.batch.next_version)
 
     def remember(self, row: VersionRow) -> None:
         """Let later writes of this batch see `row`."""
@@ -301,7 +310,10 @@ class Scope:
         counts[0] += reads
         counts[1] += gaps
 
-    def take_uses(self) -> list[UseRow]:
+    def take_uses(self, most: int = MAX_USES_A_WRITE) -> list[UseRow]:
         """Hand over the counts gathered so far."""
-        uses, self.uses = self.uses, {}
+        if len(self.uses) <= most:
+            uses, self.uses = self.uses, {}
+        else:  # the rest waits, so that no write pays for a hundred thousand reads
+            uses = {key: self.uses.pop(key) for key in list(self.uses)[:most]}
         return [UseRow(key, reads, gaps) for key, (reads, gaps) in uses.items()]

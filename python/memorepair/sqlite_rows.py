@@ -104,22 +104,23 @@ class SqliteSnapshot:
         return None
 
     def head(self, key: str) -> Head | None:
-        row = self._one("SELECT key, head, latest FROM head WHERE scope = ? AND key = ?", self._scope, key)
+        row = self._one("SELECT key, head, latest, floor FROM head WHERE scope = ? AND key = ?", self._scope, key)
         return None if row is None else Head(*row)
 
     def heads(self, prefix: str = "") -> Iterator[tuple[Head, VersionRow]]:
         # A prefix is a range of keys: no pattern language, so no character of a key is special.
         with typed("read"):
             rows = self._db.execute(
-                f"SELECT h.key, h.head, h.latest, v.id & 4294967295, {_VERSION_COLUMNS.replace('key,', 'v.key,', 1)} "
+                f"SELECT h.key, h.head, h.latest, h.floor, v.id & 4294967295, "
+                f"{_VERSION_COLUMNS.replace('key,', 'v.key,', 1)} "
                 "FROM head AS h JOIN version AS v ON v.id = (h.scope << 32) + h.head "
                 "WHERE h.scope = ? AND h.key >= ? ORDER BY h.key",
                 (self._scope, prefix),
             )
-            for key, head, latest, *columns in rows:
+            for key, head, latest, floor, *columns in rows:
                 if not key.startswith(prefix):
                     return
-                yield Head(key, head, latest), VersionRow(*columns)
+                yield Head(key, head, latest, floor), VersionRow(*columns)
 
     def head_versions(self) -> Ids:
         rows = self._all("SELECT head FROM head WHERE scope = ?")
@@ -291,9 +292,9 @@ class SqliteTransaction(SqliteSnapshot):
             ((base + row.version, row.state, row.codec, row.body) for row in batch.contents),
         )
         many(
-            "INSERT INTO head(scope, key, head, latest) VALUES(?,?,?,?) "
-            "ON CONFLICT(scope, key) DO UPDATE SET head = excluded.head, latest = excluded.latest",
-            ((scope, head.key, head.head, head.latest) for head in batch.heads.values()),
+            "INSERT INTO head(scope, key, head, latest, floor) VALUES(?,?,?,?,?) ON CONFLICT(scope, key) "
+            "DO UPDATE SET head = excluded.head, latest = excluded.latest, floor = excluded.floor",
+            ((scope, head.key, head.head, head.latest, head.floor) for head in batch.heads.values()),
         )
         many(
             "UPDATE version SET parents = ?, num_required = ? WHERE id = ?",

@@ -30,7 +30,7 @@ class Status(msgspec.Struct, frozen=True):
     """
     Counts of one scope. `visible` + `expired` + `held` + `withdrawn` = `keys`: a held key may be repaired, a withdrawn
     one was deleted or given up. `complete`, `partial`, `opaque` and `without_parents` count visible artifacts;
-    `without_parents` counts derived ones that name no input.
+    `without_parents` counts derived ones that name no input, `thin` those rebuilt while an optional parent was absent.
     """
 
     scope: str
@@ -46,6 +46,7 @@ class Status(msgspec.Struct, frozen=True):
     partial: int
     opaque: int
     without_parents: int
+    thin: int
     attempts: dict[str, int]
     fates: dict[str, int]
     events: tuple[EventStatus, ...]
@@ -70,6 +71,7 @@ def status(view: View) -> Status:
         if state == "visible":
             states[row.completeness] += 1
             states["without_parents"] += row.kind != "record" and not row.parents
+            states["thin"] += row.facts is not None and bool(msgspec.json.decode(row.facts).get("absent"))
     events = []
     for event in (entry.row for entry in view.events):
         held = holds.of(event)
@@ -90,18 +92,8 @@ def status(view: View) -> Status:
         partial=states["partial"],
         opaque=states["opaque"],
         without_parents=states["without_parents"],
+        thin=states["thin"],
         attempts=dict(Counter(row.state for row in view.snapshot.attempts())),
         fates=dict(Counter(fates[version].fate for version in holds.by_version if version in fates)),
         events=tuple(events),
     )
-
-
-def thin(view: View) -> list[tuple[str, tuple[str, ...]]]:
-    """Return visible artifacts that were rebuilt without an optional parent, with what was absent."""
-    answer = []
-    for head, row in view.snapshot.heads():
-        if row.facts and view.barrier.is_visible(head.head, view.now_micros):
-            absent = msgspec.json.decode(row.facts).get("absent", ())
-            if absent:
-                answer.append((row.key, tuple(absent)))
-    return answer

@@ -126,7 +126,7 @@ class Store:
         if self._scope.uses and not self._scope.backend.is_closed:
             # Advisory: a store that cannot be written now still has to close.
             with suppress(StoreError), self._scope.write("count") as writer:
-                writer.batch.uses.extend(self._scope.take_uses())
+                writer.batch.uses.extend(self._scope.take_uses(len(self._scope.uses)))
         self._scope.backend.close()
 
     # -- writes ----------------------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ from memorepair.scope import Writer
 
 
 class Proposal(msgspec.Struct, frozen=True, gc=False):
-    """A checked write: everything about a version but its id. Made outside the gate."""
+    """A checked write: everything about a version but its id."""
 
     key: str
     kind: str
@@ -221,7 +221,11 @@ def derive(writer: Writer, proposal: Proposal, *, stale: str) -> VersionRow:
             len(proposal.required),
         )
         same = (old.kind, old.form, old.digest) == (proposal.kind, proposal.form, proposal.body.digest)
-        maker = (old.operator, old.operator_version) == (proposal.operator, proposal.operator_version)
+        maker = (old.operator, old.operator_version, old.completeness) == (
+            proposal.operator,
+            proposal.operator_version,
+            proposal.completeness,
+        )
         if edges and same and maker and _marks(old) == _marks(proposal):
             return old
     return insert(writer, proposal, "derive")

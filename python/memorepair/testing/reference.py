@@ -331,7 +331,10 @@ class Reference:
         event = self._close(event_id, kind, payload, [(new.key, rows.get(new.key, []), 0) for new in drafts])
         before = self._visible_or_held()
         self.withdrawn |= event.closure
-        fresh = {new.key: self._add(new) for _, new in changed}
+        fresh = {}
+        for old, new in changed:
+            required, optional = old.required - self.withdrawn, old.optional - self.withdrawn
+            fresh[new.key] = self._add(replace(new, required=required, optional=optional))
         event.roots = [(key, versions, fresh.get(key, 0)) for key, versions, _ in event.roots]
         self._hold(event, before, replaced=set(fresh))
         return event.reply
@@ -482,13 +485,19 @@ class Reference:
         staged: dict[str, Version] = {}
         for level in self._levels(plan, todo):
             for key in level:
+                if self.heads[key] != plan.candidates[key].head:
+                    fates[key] = "stalled"
+                    continue
                 made = self._rebuild(plan.candidates[key].head, staged)
-                if made is None or is_broken(key):
-                    fates[key] = "blocked" if made is None else "failed"
+                if made is None:
+                    fates[key] = "blocked"
                     continue
                 if max(made.parents, default=0) > numbers[key]:
                     numbers[key] = self.next_number
                     self.next_number += 1
+                if is_broken(key):
+                    fates[key] = "failed"
+                    continue
                 staged[key] = replace(made, number=numbers[key])
             if not is_at_end:
                 fates |= self._publish(plan, staged)
