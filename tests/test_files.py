@@ -135,7 +135,7 @@ def test_content_changed_behind_our_back_is_never_served(path: Path) -> None:
         ("DELETE FROM ledger WHERE epoch = 3", "ledger"),
         ("UPDATE version SET previous = 4 WHERE key = 'a'", "history"),
         ("UPDATE scope SET next_version = 3", "versions"),
-        ("INSERT INTO stage VALUES(1, 9, 50, x'80', '', x'', 1, 'staged', '')", "stages"),
+        ("INSERT INTO stage VALUES(1, 9, 50, x'80', '', x'', 1, x'', 'staged', '')", "stages"),
     ],
 )
 def test_fsck_names_what_is_broken(path: Path, sql: str, check: str) -> None:

@@ -234,7 +234,7 @@ def named(numbers):
 @settings(max_examples=400)
 @given(mine.selection_problems(), COST_WEIGHTS)
 def test_selection_is_the_smallest_optimum(drawn, cost_weight):
-    chosen = select_at(as_problem(drawn), cost_weight).chosen
+    chosen = select_at(as_problem(drawn), cost_weight).certified
     weights = {
         str(node): value - cost_weight * cost
         for node, (value, cost) in enumerate(zip(drawn.values, drawn.costs, strict=True))
@@ -249,10 +249,10 @@ def test_selection_is_the_smallest_optimum(drawn, cost_weight):
 def test_selection_within_a_budget_keeps_its_bound(drawn):
     problem = as_problem(drawn)
     selection = select_within(problem, drawn.budget)
-    value, cost = problem.value(selection.all), problem.cost(selection.all)
+    value, cost = problem.value(selection.taken), problem.cost(selection.taken)
     assert cost <= drawn.budget
-    assert selection.all <= able(drawn)
-    assert all(set(drawn.needs[node]) <= selection.all for node in selection.all)
+    assert selection.taken <= able(drawn)
+    assert all(set(drawn.needs[node]) <= selection.taken for node in selection.taken)
     needs = {str(node): [str(other) for other in needed] for node, needed in enumerate(drawn.needs)}
     best = best_within(
         named(drawn.values), named(drawn.costs), needs, [str(node) for node in able(drawn)], drawn.budget

@@ -20,7 +20,10 @@ from memorepair.errors import InvalidAmountError
 
 MICRO = 1_000_000
 MAX_MICRO = 2**62
-_COST = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?)\s*([^\W\d_][\w/%.-]{0,31})\s*\Z")
+_UNIT = re.compile(r"[^\W\d_][\w/%.-]{0,31}")
+_COST = re.compile(rf"\s*([0-9]{{1,40}}(?:\.[0-9]{{1,40}})?(?:[eE][+-]?[0-9]{{1,2}})?)\s*({_UNIT.pattern})\s*\Z")
+_WEIGHT = re.compile(r"\s*[0-9]{1,40}(?:\.[0-9]{1,40})?(?:[eE][+-]?[0-9]{1,2})?(?:/[0-9]{1,40})?\s*\Z")
+MAX_EXPONENT = 100
 
 
 class Cost(msgspec.Struct, frozen=True, gc=False):
@@ -45,8 +48,9 @@ def exact(number: object, what: str) -> Fraction:
     if isinstance(number, numbers.Rational):
         fraction = Fraction(int(number.numerator), int(number.denominator))
     elif isinstance(number, Decimal):
-        if not number.is_finite() or (number.is_zero() and number.is_signed()):
-            raise InvalidAmountError(f"{what}: expected a finite number >= 0, got {number}")
+        is_plain = number.is_finite() and not (number.is_zero() and number.is_signed())
+        if not is_plain or abs(number.adjusted()) > MAX_EXPONENT or len(number.as_tuple().digits) > MAX_EXPONENT:
+            raise InvalidAmountError(f"{what}: expected a finite number >= 0 of sensible size, got {brief(number)}")
         fraction = Fraction(number)
     else:
         value = float(number)
@@ -54,7 +58,7 @@ def exact(number: object, what: str) -> Fraction:
             raise InvalidAmountError(f"{what}: expected a finite number >= 0, got {value!r}")
         fraction = Fraction(value)
     if fraction < 0:
-        raise InvalidAmountError(f"{what}: expected a number >= 0, got {number}")
+        raise InvalidAmountError(f"{what}: expected a number >= 0, got {brief(number)}")
     return fraction
 
 
@@ -62,17 +66,24 @@ def to_micro(number: object, what: str) -> int:
     """Return `number` in micro-units, rounded half up; below 2**62."""
     micro = (exact(number, what) * MICRO * 2 + 1) // 2
     if micro >= MAX_MICRO:
-        raise InvalidAmountError(f"{what}: expected less than 2**62 micro-units, got {number}; use a larger unit")
+        raise InvalidAmountError(
+            f"{what}: expected less than 2**62 micro-units, got {brief(number)}; use a larger unit"
+        )
     return int(micro)
 
 
 def parse_cost(cost: str | Cost | None, what: str = "cost") -> Cost | None:
     """Parse "250 tokens", "1.5 ms", "0.02 usd"; None stays None."""
-    if cost is None or isinstance(cost, Cost):
+    if cost is None:
+        return None
+    if isinstance(cost, Cost):
+        is_whole = isinstance(cost.micro, int) and not isinstance(cost.micro, bool) and 0 <= cost.micro < MAX_MICRO
+        if not (is_whole and isinstance(cost.unit, str) and _UNIT.fullmatch(cost.unit)):
+            raise InvalidAmountError(f"{what}: expected micro-units from 0 below 2**62 and a unit, got {brief(cost)}")
         return cost
     match = _COST.match(cost) if isinstance(cost, str) else None
     if match is None:
-        raise InvalidAmountError(f"{what}: expected a number >= 0 and a unit, such as '250 tokens', got {cost!r}")
+        raise InvalidAmountError(f"{what}: expected a number >= 0 and a unit, such as '250 tokens', got {brief(cost)}")
     number, unit = match.groups()
     micro = int(number) * MICRO if number.isdigit() and len(number) <= 12 else to_micro(Decimal(number), what)
     return Cost(micro, unit)
@@ -85,13 +96,25 @@ def parse_cost_weight(cost_weight: object) -> Fraction:
             f"cost_weight: expected an exact number, got the float {cost_weight!r}; write it as text"
         )
     if isinstance(cost_weight, str):
+        if not _WEIGHT.match(cost_weight):
+            raise InvalidAmountError(
+                f"cost_weight: expected a number >= 0 such as '0.3' or '3/10', got {brief(cost_weight)}"
+            )
         try:
             cost_weight = Fraction(cost_weight)
         except (ValueError, ZeroDivisionError):
             raise InvalidAmountError(
-                f"cost_weight: expected a number such as '0.3' or '3/10', got {cost_weight!r}"
+                f"cost_weight: expected a number such as '0.3' or '3/10', got {brief(cost_weight)}"
             ) from None
     return exact(cost_weight, "cost_weight")
+
+
+def brief(value: object) -> str:
+    """A value for an error text: never longer than a line, whatever it is."""
+    if isinstance(value, int) and value.bit_length() > 256:
+        return f"an integer of {value.bit_length()} bits"
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def shown(micro: int) -> str:

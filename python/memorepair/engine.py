@@ -23,7 +23,7 @@ import msgspec
 from memorepair.candidates import Inputs, trace_inputs
 from memorepair.content import decode
 from memorepair.errors import InvalidRequestError, MemorepairError, OperatorError, PlanError, StoreError
-from memorepair.execution import Made, judge, run_operator
+from memorepair.execution import Made, fresh, judge, run_operator
 from memorepair.planner import Plan, PlanItem
 from memorepair.protocol import AttemptRow, FateRow, StageRow, VersionRow, pack_ids
 from memorepair.publish import owns, publish
@@ -82,6 +82,7 @@ class _Run:
     attempt: AttemptRow = field(init=False)
     ids: dict[str, int] = field(default_factory=dict)
     read_old: set[str] = field(default_factory=set)
+    seen: dict[str, bytes] = field(default_factory=dict)  # the head's parents as each job was given them
     items: dict[str, PlanItem] = field(init=False)
 
     def report(self) -> Report:
@@ -128,7 +129,8 @@ class _Run:
             self.ids = {key: writer.allocate() for key in selected}
 
     def _stage(self, item: PlanItem, row: VersionRow, made: Made) -> StageRow:
-        stage = StageRow(self.attempt.attempt, row, made.body.codec, made.body.body, item.head, "staged")
+        number, body = self.attempt.attempt, made.body
+        stage = StageRow(number, row, body.codec, body.body, item.head, self.seen[item.key], "staged")
         with self.store.writing("stage") as writer:
             if not owns(writer, self.attempt):
                 raise OperatorError("another engine took this attempt over; its result is refused")
@@ -208,10 +210,12 @@ class _Run:
         self._settle(item, "running", "")
         self._note(item, was_executed=True, absent=job.absent)
         try:
-            made = run_operator(operator, job)
+            made = run_operator(operator, fresh(job))
             has_read_old = item.key in self.read_old
             self._note(item, cost=made.cost, has_read_old=has_read_old)
             row = _made_row(row, operator, made, job, has_read_old)
+            if has_read_old:
+                row = self._with_old_parents(row, item)
             stage = self._stage(item, row, made)
         except OperatorError as error:
             self._settle(item, "failed", str(error))
@@ -223,6 +227,15 @@ class _Run:
         else:
             self._settle(item, "failed", reason)
 
+    def _with_old_parents(self, row: VersionRow, item: PlanItem) -> VersionRow:
+        """What was made from the withdrawn content rests on all that the content rested on and that still stands."""
+        with self.store.reading() as view:
+            old = view.row(item.head)
+            known = {*row.required, *row.optional}
+            more = {p for p in (*old.required, *old.optional) if p not in view.barrier.withdrawn and p < row.version}
+        optional = sorted({*row.optional, *(more - known)})
+        return msgspec.structs.replace(row, parents=pack_ids([*row.required, *optional]))
+
     def _job(self, item: PlanItem, operator: Operator) -> tuple[Job, VersionRow]:
         """Gather the present inputs of a key; raises when a required one, or the last one, is missing."""
         with self.store.reading() as view:
@@ -231,6 +244,7 @@ class _Run:
                 # Looked at before the operator is paid; the fence looks again when it publishes.
                 raise _Overtaken("the key has a newer head than the plan saw; plan again")
             old = view.row(item.head)
+            self.seen[item.key] = old.parents
             inputs = trace_inputs(view, old)
             found, absent = self._inputs(view, inputs)
             missing = [key for key in inputs.required if key not in found]

@@ -26,12 +26,12 @@ from memorepair.errors import (
     WithdrawnError,
 )
 from memorepair.holds import find_holds
-from memorepair.impact import Guard, Impact, impact_of
+from memorepair.impact import Guard, Impact, confirmation, impact_of
 from memorepair.keys import MAX_NAME_BYTES, checked_name, checked_reason
-from memorepair.protocol import ContentRow, EventRow, Head, Root, VersionRow, pack_ids
+from memorepair.protocol import ContentRow, EventRow, Root, VersionRow, pack_ids
 from memorepair.scope import View, Writer
 from memorepair.selector import Selector
-from memorepair.writing import Proposal, insert
+from memorepair.writing import Proposal, insert, says_the_same, walk_live
 
 
 class Event(msgspec.Struct, frozen=True):
@@ -183,12 +183,11 @@ def _close(writer: Writer, kind: str, digest: bytes, roots: list[int], guard: Gu
     closure = writer.cascade(roots) if roots else mask_of((), writer.barrier.size)
     count = (closure & writer.barrier.visible_heads()).count()
     if guard.forbids(digest, count, writer.barrier):
-        impact = impact_of(writer, kind, digest, roots, guard)
+        confirm = confirmation(digest, count)
         raise CascadeTooLargeError(
             f"{kind}: {count} visible artifacts would be withdrawn, more than "
             f"max_cascade={guard.limit(writer.barrier)}; nothing was changed. Look at impact(...), then pass "
-            f"confirm={impact.confirm!r}, raise max_cascade, or use suspect(), which never waits",
-            impact,
+            f"confirm={confirm!r}, raise max_cascade, or use suspect(), which never waits",
         )
     return closure, count
 
@@ -203,7 +202,7 @@ def resolve_roots(view: View, request: Request) -> list[Root]:
             row = view.snapshot.version(item)
             if row is None:
                 raise UnknownKeyError(f"{request.kind}: version {item} does not exist in scope {view.scope.name!r}")
-            roots.setdefault(row.key, set()).add(item)
+            roots.setdefault(row.key, set()).update(_with_copies(view, row))
         else:
             key, versions = _key_root(view, item, request.kind)
             roots.setdefault(key, set()).update(versions)
@@ -234,7 +233,14 @@ def _key_root(view: View, name: str, kind: str) -> tuple[str, list[int]]:
     row = _named_version(view, name)
     if row is None:
         raise unknown_key(view, kind, name)
-    return row.key, [row.version]
+    return row.key, _with_copies(view, row)
+
+
+def _with_copies(view: View, row: VersionRow) -> list[int]:
+    """A version, and those of its key that stand and say the same: one cannot be withdrawn and the other served."""
+    head = view.head(row.key)
+    live = walk_live(view, head) if head is not None else ()
+    return sorted({row.version, *(other.version for other in live if says_the_same(other, row))})
 
 
 def _named_version(view: View, name: str) -> VersionRow | None:
@@ -262,16 +268,6 @@ def walk_history(view: View, latest: int) -> Iterable[VersionRow]:
         latest = row.previous
 
 
-def walk_live(view: View, head: Head) -> Iterator[VersionRow]:
-    """Yield the versions of one key that are not withdrawn, newest first."""
-    latest = head.latest
-    while latest >= max(head.floor, 1):
-        row = view.row(latest)
-        if latest not in view.barrier.withdrawn:
-            yield row
-        latest = row.previous
-
-
 def _replaced_root(view: View, proposal: Proposal, kind: str) -> Root:
     """The head of the key; without versions when the new content equals what is visible."""
     head = view.head(proposal.key)
@@ -288,12 +284,8 @@ def _replaced_root(view: View, proposal: Proposal, kind: str) -> Root:
     if is_visible and (old.digest, old.kind, old.form) == (proposal.body.digest, proposal.kind, proposal.form):
         return Root(proposal.key, [])
     # Earlier versions that say the same are corrected with it: what was made from them rests on the same content.
-    same = [row.version for row in walk_live(view, head) if _says_the_same(row, old)]
+    same = [row.version for row in walk_live(view, head) if says_the_same(row, old)]
     return Root(proposal.key, [*sorted(set(same) - {old.version}), old.version])
-
-
-def _says_the_same(row: VersionRow, other: VersionRow) -> bool:
-    return (row.digest, row.kind, row.form) == (other.digest, other.kind, other.form)
 
 
 # -- undo and abandon --------------------------------------------------------------------------------------------------
@@ -385,7 +377,8 @@ def _restore(writer: Writer, held: Mask, others: Mask, back: Mapping[int, list[i
         left = []
         for version in waiting:
             old = writer.row(version)
-            if version in others or any(p in gone and p not in successor for p in (*old.required, *old.optional)):
+            parents = [parent for parent in (*old.required, *old.optional) if parent not in successor]
+            if version in others or any(parent in gone or not writer.is_parent(parent) for parent in parents):
                 left.append(version)
                 continue
             new = restore(writer, old, successor)

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from memorepair.amounts import Cost, parse_cost
-from memorepair.content import Body, decode, encode
+from memorepair.content import Body, External, decode, encode
 from memorepair.errors import MemorepairError, OperatorError
 from memorepair.rules import Draft, Job, Operator, Validator, Verdict
 
@@ -59,6 +59,22 @@ def within_deadline(what: str, timeout_seconds: float, call: Callable[[], R]) ->
     return result
 
 
+def fresh(job: Job) -> Job:
+    """Return the job with contents of its own, so that nobody it was given to before can have changed them."""
+    inputs, interface = (
+        {key: _copied(content) for key, content in contents.items()} for contents in (job.inputs, job.interface)
+    )
+    return msgspec.structs.replace(
+        job, inputs=inputs, interface=interface, versions=dict(job.versions), labels=dict(job.labels)
+    )
+
+
+def _copied(content: Any) -> Any:
+    if isinstance(content, (str, bytes, External)):
+        return content
+    return msgspec.json.decode(msgspec.json.encode(content))
+
+
 def run_operator(operator: Operator, job: Job) -> Made:
     """Run an operator and encode what it returns."""
     what = f"operator {operator.name}@{operator.version} for {job.key!r}"
@@ -90,7 +106,8 @@ def judge(validators: list[Validator], job: Job, made: Made) -> str | None:
 
 
 def _call(validator: Validator, job: Job, made: Made) -> Callable[[], Verdict]:
-    return lambda: validator.function(job, made.draft())
+    given = fresh(job)
+    return lambda: validator.function(given, made.draft())
 
 
 def _first_line(error: BaseException) -> str:

@@ -78,8 +78,7 @@ def explain(view: View, what: str | int) -> Explanation:
     holding = {event.epoch for event in find_holds(view).by_version.get(version, ())}
     fate = view.snapshot.fates([version]).get(version)
     parents = view.snapshot.versions([*row.required, *row.optional]).values()
-    with view.scope.graph_at(view.snapshot) as graph:
-        children = len(graph.children(version))
+    children = len(view.scope.graph_at(view.snapshot).children(version))
     return Explanation(
         key=row.key,
         version=version,
@@ -112,7 +111,6 @@ def _path(view: View, event: EventRow, closure: Mask, version: int) -> tuple[str
     roots = {root for item in event.roots for root in item.versions} | {
         root.replacement for root in event.roots if event.kind == "undo" and root.replacement
     }
-    with view.scope.graph_at(view.snapshot) as graph:
-        path = graph.shortest_path(version, roots.__contains__, closure)
+    path = view.scope.graph_at(view.snapshot).shortest_path(version, roots.__contains__, closure)
     rows = view.snapshot.versions(path)
     return tuple(rows[step].key for step in path)

@@ -36,6 +36,8 @@ class Guard(msgspec.Struct, frozen=True):
     def forbids(self, digest: bytes, count: int, barrier: Barrier) -> bool:
         """Whether an event that withdraws `count` must be refused."""
         if self.confirm is not None:
+            if not isinstance(self.confirm, str) or len(self.confirm) > 64:
+                raise InvalidRequestError("confirm: expected the text that impact() gives")
             shown, _, confirmed = self.confirm.partition(":")
             if (
                 shown == digest.hex()[:16]
@@ -49,6 +51,11 @@ class Guard(msgspec.Struct, frozen=True):
 
 
 NO_GUARD = Guard(None)
+
+
+def confirmation(digest: bytes, count: int) -> str:
+    """Return the text that lets an event of this digest pass while it withdraws about `count`."""
+    return f"{digest.hex()[:16]}:{count}"
 
 
 def checked_max_cascade(max_cascade: float | int | None) -> float | int | None:
@@ -117,10 +124,10 @@ class Impact(msgspec.Struct, frozen=True):
 def impact_of(view: View, kind: str, digest: bytes, roots: list[int], guard: Guard) -> Impact:
     """Return the impact of withdrawing the closure of `roots`."""
     barrier = view.barrier
-    with view.scope.graph_at(view.snapshot) as graph:
-        closure = graph.cascade(roots)
-        going = [int(version) for version in (closure & barrier.visible_heads()).ids()]
-        via = graph.spanning_tree(roots)
+    graph = view.scope.graph_at(view.snapshot)
+    closure = graph.cascade(roots)
+    going = [int(version) for version in (closure & barrier.visible_heads()).ids()]
+    via = graph.spanning_tree(roots)
     on_path: set[int] = set()
     for version in going:
         while version and version not in on_path:
@@ -135,6 +142,6 @@ def impact_of(view: View, kind: str, digest: bytes, roots: list[int], guard: Gua
         ),
         cascade=closure.count(),
         limit=guard.limit(barrier),
-        confirm=f"{digest.hex()[:16]}:{len(going)}",
+        confirm=confirmation(digest, len(going)),
         names={version: (row.key, via[version]) for version, row in rows.items()},
     )

@@ -16,7 +16,7 @@ from typing import Generic, TypeVar
 import numpy as np
 from msgspec.structs import replace
 
-from memorepair.errors import StoreError
+from memorepair.errors import ClosedStoreError, StoreBusyError, StoreError
 from memorepair.protocol import (
     AttemptRow,
     Batch,
@@ -34,6 +34,9 @@ from memorepair.protocol import (
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
+
+
+GATE_SECONDS = 5.0
 
 
 class _Table(Generic[K, V]):
@@ -224,6 +227,11 @@ class MemoryBackend:
         self._names: dict[str, int] = {}
         self._lock = threading.Lock()
 
+    def check_open(self) -> None:
+        """Raise ClosedStoreError after close."""
+        if self.is_closed:
+            raise ClosedStoreError("the store was closed; open a new one")
+
     def scope_id(self, name: str) -> int:
         with self._lock:
             scope = self._names.setdefault(name, len(self._names) + 1)
@@ -242,15 +250,18 @@ class MemoryBackend:
         held = self._scopes[scope]
         if held.writer == threading.get_ident():
             raise StoreError("write: this thread is inside a transaction of the scope already; nothing was changed")
-        with held.gate:
+        if not held.gate.acquire(timeout=GATE_SECONDS):
+            raise StoreBusyError("write: another thread holds the scope; nothing was changed, try again")
+        try:
             held.writer = threading.get_ident()
-            try:
-                yield MemoryTransaction(held)
-            finally:
-                held.writer = 0
+            yield MemoryTransaction(held)
+        finally:
+            held.writer = 0
+            held.gate.release()
 
     def integrity(self) -> list[str]:
         return []
 
     def close(self) -> None:
-        """Nothing to release; the rows live as long as this object."""
+        """Refuse every later call."""
+        self.is_closed = True

@@ -18,9 +18,9 @@ from memorepair.amounts import Cost, parse_cost, parse_cost_weight, shown
 from memorepair.candidates import Candidate, find_candidates, graph_of
 from memorepair.errors import InvalidRequestError, MixedUnitsError
 from memorepair.events import Event
-from memorepair.keys import escaped
+from memorepair.keys import checked_name, escaped
 from memorepair.rules import Rules
-from memorepair.schedule import Priced, ScheduleFunction, price
+from memorepair.schedule import Priced, ScheduleFunction, cost_base, price
 from memorepair.selection import Problem, Selection, select_at, select_within
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     scope: str
     epoch: int
     schedule: str
-    cost_weight: str  # lambda as a fraction
+    cost_weight: str  # lambda as a fraction; "infinite" when a budget leaves room for free ones only
     unit: str
     budget: str | None
     items: tuple[PlanItem, ...]
@@ -147,13 +147,16 @@ def plan(
     """
     if cost_weight is not None and budget is not None:
         raise InvalidRequestError("plan: cost_weight and budget are two ways to ask; expected one of them, got both")
-    event_id = event.event_id if isinstance(event, Event) else event
+    event_id = event.event_id if isinstance(event, Event) else None if event is None else checked_name(event, "event")
     limit = parse_cost(budget, "budget")
     weight = None if cost_weight is None else parse_cost_weight(cost_weight)
+    if not isinstance(rules, Rules):
+        raise InvalidRequestError(f"plan: rules: expected Rules, got {type(rules).__name__}")
     with store.reading() as view:
         candidates = find_candidates(view, event_id, keys, rules)
-        priced = price(view, candidates, schedule)
-        return _decide(view, event_id, candidates, priced, weight, limit)
+        base = cost_base(view, candidates)
+    # The schedule is user code: it runs when the read is over.
+    return _decide(view, event_id, candidates, price(candidates, base, schedule), weight, limit)
 
 
 def _decide(
@@ -181,14 +184,15 @@ def _decide(
     )
     items = tuple(_item(candidate, node, priced, selection, idle) for node, candidate in enumerate(candidates))
     waits = graph_of([[index[key] for key in candidate.waits_for] for candidate in candidates])
-    certified = problem.value(selection.chosen) - selection.cost_weight * problem.cost(selection.chosen)
+    weighed = 0 if selection.cost_weight is None else selection.cost_weight * problem.cost(selection.certified)
+    certified = problem.value(selection.certified) - Fraction(weighed)
     return Plan(
         event_id=event_id,
         store=view.scope.backend.uuid,
         scope=view.scope.name,
         epoch=view.epoch,
         schedule=priced.schedule,
-        cost_weight=str(selection.cost_weight),
+        cost_weight="infinite" if selection.cost_weight is None else str(selection.cost_weight),
         unit=priced.unit,
         budget=None if budget is None else str(budget),
         items=items,
@@ -213,10 +217,9 @@ def _check_budget(budget: Cost, priced: Priced, candidates: list[Candidate]) -> 
 
 def _item(candidate: Candidate, node: int, priced: Priced, selection: Selection, idle: str) -> PlanItem:
     decision, reason = "not worth it", idle
-    if node in selection.chosen:
-        decision, reason = "selected", ""
-    elif node in selection.fill:
-        decision, reason = "fill", "fits in what is left of the budget"
+    if node in selection.taken:
+        is_certified = node in selection.certified
+        decision, reason = ("selected", "") if is_certified else ("fill", "fits in what is left of the budget")
     elif not candidate.is_executable:
         decision, reason = ("removed" if candidate.mode == "remove" else "blocked"), candidate.reason
     operator = candidate.operator

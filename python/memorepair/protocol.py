@@ -159,6 +159,7 @@ class StageRow(msgspec.Struct, frozen=True):
     codec: str
     body: bytes
     head: int  # the head the plan saw
+    head_parents: bytes  # its parents, as the operator was given them
     state: str  # staged | validated | failed
     reason: str = ""
 
@@ -248,6 +249,7 @@ class Backend(Protocol):
     incarnation: int
     is_closed: bool
 
+    def check_open(self) -> None: ...
     def scope_id(self, name: str) -> int: ...
     def scopes(self) -> list[str]: ...
     def snapshot(self, scope: int) -> AbstractContextManager[Snapshot]: ...

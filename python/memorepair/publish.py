@@ -42,6 +42,10 @@ def fence(writer: Writer, attempt: AttemptRow, batch: Iterable[StageRow]) -> dic
             reason = "the key has a newer head than the plan saw"
         elif stage.head not in holds:
             reason = "no event holds the key any more"
+        elif writer.row(stage.head).parents != stage.head_parents:
+            reason = "a parent was added since its operator ran; plan again"
+        elif row.expires_at is not None and row.expires_at <= writer.now_micros:
+            reason = "its time is over: it expired"
         for event, closure in after:
             touched = next((version for version in (stage.head, *inputs) if version in closure), None)
             if not reason and touched is not None:

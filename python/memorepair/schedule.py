@@ -33,10 +33,22 @@ class Priced(msgspec.Struct, frozen=True):
     cost_weight: Fraction
 
 
-def price(view: View, candidates: list[Candidate], schedule: str | ScheduleFunction) -> Priced:
-    """Price the candidates by a schedule's name or by a function `candidate -> (value, cost)`."""
+class CostBase(msgspec.Struct, frozen=True):
+    """The unit of the candidates' recorded costs ("" = none), and the mean of derived heads in it, in micro-units."""
+
+    unit: str
+    mean: Fraction
+
+
+def cost_base(view: View, candidates: list[Candidate]) -> CostBase:
+    """Read what costs are measured against."""
     unit = _unit(candidates)
-    mean = _mean_cost(view, unit)
+    return CostBase(unit, _mean_cost(view, unit))
+
+
+def price(candidates: list[Candidate], base: CostBase, schedule: str | ScheduleFunction) -> Priced:
+    """Price the candidates by a schedule's name or by a function `candidate -> (value, cost)`."""
+    unit, mean = base.unit, base.mean
     recorded = tuple(c.row.cost if c.row.cost is not None else _half_up(mean) for c in candidates)
     if schedule == "normalised":
         values = tuple(c.row.weight * (1 + c.use.reads) for c in candidates)

@@ -95,8 +95,7 @@ class View:
 
     def cascade(self, roots: list[int]) -> Mask:
         """Return the closure of `roots` over every committed edge."""
-        with self.scope.graph_at(self.snapshot) as graph:
-            return graph.cascade(roots)
+        return self.scope.graph_at(self.snapshot).cascade(roots)
 
     @cached_property
     def events(self) -> list[Entry]:
@@ -230,6 +229,7 @@ class Scope:
     @contextmanager
     def read(self) -> Iterator[View]:
         """Yield a View of the newest committed state."""
+        self.backend.check_open()  # before the lock, which a fork may have left taken
         with ExitStack() as stack:
             with self._lock:
                 # Opened under the lock, the snapshot is never older than memory, so both can be brought to one epoch.
@@ -290,13 +290,12 @@ class Scope:
             self.forms.clear()
         self.forms.update((row.version, row.form == "interface") for row in rows)
 
-    @contextmanager
-    def graph_at(self, snapshot: Snapshot) -> Iterator[VersionGraph]:
-        """Yield the graph, at or after `snapshot`."""
+    def graph_at(self, snapshot: Snapshot) -> VersionGraph:
+        """Return the graph, at or after `snapshot`; it only grows, so it needs no lock to be read."""
         with self._lock:
             if self._graph.epoch < snapshot.epoch:
                 self._graph.follow(snapshot)
-            yield self._graph
+            return self._graph
 
     def events_at(self, snapshot: Snapshot) -> list[Entry]:
         """Return every event as of `snapshot`."""

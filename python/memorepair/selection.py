@@ -1,8 +1,8 @@
 """Selection: the exact choice at a cost weight, and the best found within a budget.
 
 Contract: `select_at` returns the smallest maximum-weight predecessor closure at lambda, with a verified certificate.
-`select_within` returns the best point of the lambda frontier inside a budget, a fill by ratio listed apart, and an
-upper bound that holds for every selection within the budget; it is never worse than filling greedily from nothing.
+`select_within` returns the best point of the lambda frontier inside a budget, what is taken (that point and a fill, or
+the same fill from nothing where that is worth more), and an upper bound for every selection within the budget.
 Invariants: integers only; the sum of absolute weights stays within 2**62 or WeightOverflowError.
 Source: Picard 1976; MemoRepair Theorem 1.
 """
@@ -42,17 +42,17 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 class Selection(msgspec.Struct, frozen=True):
-    """What was chosen. `bound` is an upper bound on the value of any selection within the budget."""
+    """
+    A certified point of the lambda frontier and what was taken in the end.
 
-    chosen: frozenset[int]
-    cost_weight: Fraction
-    fill: frozenset[int] = frozenset()
+    `certified` is the smallest optimum at `cost_weight` (None = beyond every ratio: only what is free). Without a
+    budget `taken` is the same set. `bound` is an upper bound on the value of any selection within the budget.
+    """
+
+    certified: frozenset[int]
+    cost_weight: Fraction | None
+    taken: frozenset[int]
     bound: Fraction | None = None
-
-    @property
-    def all(self) -> frozenset[int]:
-        """The certified choice and the fill."""
-        return self.chosen | self.fill
 
 
 def select_at(problem: Problem, cost_weight: Fraction) -> Selection:
@@ -62,7 +62,8 @@ def select_at(problem: Problem, cost_weight: Fraction) -> Selection:
         denominator * value - numerator * cost if may else 0
         for value, cost, may in zip(problem.values, problem.costs, problem.executable, strict=True)
     ]
-    return Selection(_closure(problem, weights, problem.executable), cost_weight)
+    chosen = _closure(problem, weights, problem.executable)
+    return Selection(chosen, cost_weight, chosen)
 
 
 def _closure(problem: Problem, weights: list[int], executable: Sequence[bool]) -> frozenset[int]:
@@ -87,36 +88,36 @@ def _closure(problem: Problem, weights: list[int], executable: Sequence[bool]) -
 def select_within(problem: Problem, budget: int) -> Selection:
     """Return the best selection found whose cost is at most `budget`."""
     reduced = _reduced(problem)
-    high = Selection(_free(reduced), Fraction(0))  # inside the budget
+    free = _free(reduced)
+    high = Selection(free, None, free)  # inside the budget
     low = select_at(reduced, Fraction(0))  # the dearest point of the frontier
-    if problem.cost(low.chosen) <= budget:
-        return msgspec.structs.replace(low, bound=Fraction(problem.value(low.chosen)))
-    bound = Fraction(problem.value(low.chosen))
+    bound = Fraction(problem.value(low.certified))
+    if problem.cost(low.certified) <= budget:
+        return msgspec.structs.replace(low, bound=bound)
+    value_scale, cost_scale = _scale(problem.values), _scale(problem.costs)
     while True:
-        slope = Fraction(
-            problem.value(low.chosen) - problem.value(high.chosen), problem.cost(low.chosen) - problem.cost(high.chosen)
-        )
-        middle = _select_near(reduced, slope * Fraction(_scale(problem.costs), _scale(problem.values)))
-        if middle is None:
+        rise = problem.value(low.certified) - problem.value(high.certified)
+        run = problem.cost(low.certified) - problem.cost(high.certified)
+        middle = _select_near(reduced, Fraction(rise * cost_scale, run * value_scale))
+        if middle is None or middle.cost_weight is None:
             break
-        weight = middle.cost_weight * Fraction(_scale(problem.values), _scale(problem.costs))
+        weight = middle.cost_weight * Fraction(value_scale, cost_scale)
         middle = msgspec.structs.replace(middle, cost_weight=weight)
-        value, cost = problem.value(middle.chosen), problem.cost(middle.chosen)
+        value, cost = problem.value(middle.certified), problem.cost(middle.certified)
         bound = min(bound, value + weight * (budget - cost))
-        if middle.chosen == high.chosen:
+        if middle.certified == high.certified:
             high = middle  # nothing of the frontier lies between
             break
-        if middle.chosen == low.chosen:
-            break
+        if not problem.cost(high.certified) < cost < problem.cost(low.certified):
+            break  # the nearest slope that fits in 62 bits tells nothing new
         if cost <= budget:
             high = middle
         else:
             low = middle
-    filled = _fill(problem, high.chosen, budget)
+    filled = _fill(problem, high.certified, budget)
     greedy = _fill(problem, frozenset(), budget)
-    if problem.value(greedy) > problem.value(filled):
-        return Selection(frozenset(), high.cost_weight, greedy, bound)
-    return Selection(high.chosen, high.cost_weight, filled - high.chosen, bound)
+    taken = greedy if problem.value(greedy) > problem.value(filled) else filled
+    return Selection(high.certified, high.cost_weight, taken, bound)
 
 
 def _scale(amounts: Sequence[int]) -> int:

@@ -126,6 +126,8 @@ class SqliteBackend:
                 raise NewerSchemaError(
                     f"open {self.path}: schema {version}; this release reads up to {SCHEMA_VERSION}, upgrade memorepair"
                 )
+            if version < SCHEMA_VERSION:
+                raise DamagedStoreError(f"open {self.path}: schema {version} was never released; restore a backup")
         elif tables or application:
             raise DamagedStoreError(
                 f"open {self.path}: a database of another program; expected a memorepair store, pick another path"
@@ -186,7 +188,7 @@ class SqliteBackend:
 
     @contextmanager
     def transaction(self, scope: int) -> Iterator[SqliteTransaction]:
-        self._check_open()
+        self.check_open()
         with self._immediate():
             with typed("write"):
                 transaction = SqliteTransaction(self._writer, scope)
@@ -208,14 +210,15 @@ class SqliteBackend:
 
     # -- plumbing --------------------------------------------------------------------------------------------------
 
-    def _check_open(self) -> None:
+    def check_open(self) -> None:
+        """Raise ClosedStoreError when closed, or when this process only inherited the store by fork."""
         if self.is_closed:
             raise ClosedStoreError(f"{self.path}: the store was closed; open it again")
         if os.getpid() != self._pid:
             raise ClosedStoreError(f"{self.path}: opened before a fork; open the store again in this process")
 
     def _reader(self) -> apsw.Connection:
-        self._check_open()
+        self.check_open()
         connection: apsw.Connection | None = getattr(self._local, "connection", None)
         if connection is None:
             with typed(f"open {self.path}"):

@@ -224,7 +224,7 @@ class SqliteSnapshot:
 
     def stages(self, attempt: int | None) -> list[StageRow]:
         sql = (
-            "SELECT attempt, row, codec, body, head, state, reason FROM stage "
+            "SELECT attempt, row, codec, body, head, head_parents, state, reason FROM stage "
             "WHERE scope = ? AND attempt = ifnull(?, attempt) ORDER BY attempt, version"
         )
         with typed("read"):
@@ -348,8 +348,8 @@ class SqliteTransaction(SqliteSnapshot):
             ((scope, *msgspec.structs.astuple(row)) for row in batch.attempts),
         )
         many(
-            "INSERT INTO stage(scope, attempt, version, row, codec, body, head, state, reason) "
-            "VALUES(?,?,?,?,?,?,?,?,?) "
+            "INSERT INTO stage(scope, attempt, version, row, codec, body, head, head_parents, state, reason) "
+            "VALUES(?,?,?,?,?,?,?,?,?,?) "
             "ON CONFLICT(scope, attempt, version) DO UPDATE SET state = excluded.state, reason = excluded.reason",
             (
                 (
@@ -360,6 +360,7 @@ class SqliteTransaction(SqliteSnapshot):
                     stage.codec,
                     stage.body,
                     stage.head,
+                    stage.head_parents,
                     stage.state,
                     stage.reason,
                 )

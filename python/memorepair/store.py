@@ -23,7 +23,7 @@ from memorepair import clock as clocks
 from memorepair import reading, writing
 from memorepair.amounts import Cost
 from memorepair.artifact import Artifact, Gap, VersionInfo
-from memorepair.errors import InvalidRequestError, MissingStoreError, StoreError
+from memorepair.errors import CascadeTooLargeError, InvalidRequestError, MissingStoreError, StoreError
 from memorepair.events import Event, Request, abandon, default_undo_id, preview, raise_event
 from memorepair.impact import DEFAULT_MAX_CASCADE, NO_GUARD, Guard, Impact, checked_max_cascade
 from memorepair.keys import checked_name
@@ -67,12 +67,21 @@ def open_store(
     if not isinstance(location, (str, os.PathLike)):
         if not hasattr(location, "transaction"):
             raise InvalidRequestError(f"open: expected a path, ':memory:' or a backend, got {type(location).__name__}")
-        return _scope_store(location, name, clock, create, limit, count_reads)
-    if not create and not os.path.exists(location):
+        return _scope_store(location, name, clock, create, limit, count_reads, owns_backend=False)
+    path = os.fspath(location)
+    if not isinstance(path, str) or "\0" in path or not path.isprintable():
+        raise InvalidRequestError(f"open: expected a path of printable characters, got {path!r}")
+    if (
+        isinstance(timeout_seconds, bool)
+        or not isinstance(timeout_seconds, (int, float))
+        or not 0 <= timeout_seconds <= 1e6
+    ):
+        raise InvalidRequestError(f"open: timeout_seconds: expected 0 to 1e6, got {timeout_seconds!r}")
+    if not create and not os.path.exists(path):
         raise MissingStoreError(f"open: store {os.fspath(location)!r} does not exist; make it, or check the path")
     backend = SqliteBackend(location, timeout_seconds=timeout_seconds)
     try:
-        return _scope_store(backend, name, clock, create, limit, count_reads)
+        return _scope_store(backend, name, clock, create, limit, count_reads, owns_backend=True)
     except BaseException:
         backend.close()
         raise
@@ -85,18 +94,20 @@ def _scope_store(
     create: bool,
     max_cascade: float | int | None,
     count_reads: bool,
+    owns_backend: bool,
 ) -> Store:
     if not create and name not in backend.scopes():
         known = ", ".join(map(repr, backend.scopes())) or "none"
         raise MissingStoreError(f"open: scope {name!r} does not exist in this store; it has {known}")
-    return Store(Scope(backend, name, clock), max_cascade, count_reads)
+    return Store(Scope(backend, name, clock), max_cascade, count_reads, owns_backend)
 
 
 class Store:
     """One scope of an open store. Made by `memorepair.open`."""
 
-    def __init__(self, scope: Scope, max_cascade: float | int | None, count_reads: bool) -> None:
+    def __init__(self, scope: Scope, max_cascade: float | int | None, count_reads: bool, owns_backend: bool) -> None:
         self._scope, self._max_cascade, self._count_reads = scope, max_cascade, count_reads
+        self._owns_backend = owns_backend
 
     def __enter__(self) -> Store:
         return self
@@ -122,12 +133,13 @@ class Store:
         return AsyncStore(self)
 
     def close(self) -> None:
-        """Write the read counts and close the backend. Safe to call twice."""
+        """Write the read counts, and close what `open` opened; a backend that was passed in stays open."""
         if self._scope.uses and not self._scope.backend.is_closed:
             # Advisory: a store that cannot be written now still has to close.
             with suppress(StoreError), self._scope.write("count") as writer:
                 writer.batch.uses.extend(self._scope.take_uses(len(self._scope.uses)))
-        self._scope.backend.close()
+        if self._owns_backend:
+            self._scope.backend.close()
 
     # -- writes ----------------------------------------------------------------------------------------------------
 
@@ -168,12 +180,13 @@ class Store:
             expires_at=expires_at,
             base=base,
         )
-        with self._scope.write("put") as writer:
+        request = Request("correct", replacements=(proposal,), reason="put over a visible key")
+        guard = self._guard(confirm)
+        with self._refusing(request, guard), self._scope.write("put") as writer:
             row = writing.put(writer, proposal, supersede=supersede)
             if row is None:
                 writer.kind = "correct"
-                request = Request("correct", replacements=(proposal,), reason="put over a visible key")
-                raise_event(writer, request, None, self._guard(confirm))
+                raise_event(writer, request, None, guard)
                 row = writer.batch.versions[-1]
             return reading.written(writer, row, content)
 
@@ -237,7 +250,11 @@ class Store:
         parents at once. A put that would be a correction is refused inside a batch.
         """
         with self._scope.write("batch") as writer:
-            yield BatchWriter(writer)
+            batch = BatchWriter(writer)
+            try:
+                yield batch
+            finally:
+                batch.is_over = True
 
     def add_parent(self, child: SupportsIndex, parent: SupportsIndex, *, optional: bool = False) -> None:
         """Record an influence that was not known at birth; a withdrawn parent withdraws the child's cascade."""
@@ -392,6 +409,8 @@ class Store:
         `impact.confirm` lets the same event pass the guard.
         """
         if isinstance(roots, Mapping):
+            if kind not in (None, "correct", "migrate"):
+                raise InvalidRequestError(f"impact: new content goes with correct or migrate, got kind {kind!r}")
             with self._scope.read() as view:
                 request = Request(kind or "correct", replacements=reading.replacements(view, roots, kind or "correct"))
                 return preview(view, request, self._guard(None))
@@ -413,8 +432,9 @@ class Store:
         """Say why a key or version is visible or withdrawn: events, shortest path from a root, last decision."""
         from memorepair.explain import explain
 
+        named = checked_name(what) if isinstance(what, str) else writing.version_ids([what], "explain")[0]
         with self._scope.read() as view:
-            return explain(view, what if isinstance(what, str) else what.__index__())
+            return explain(view, named)
 
     def status(self) -> Status:
         """Return counts: visible, withdrawn, held, open events, provenance coverage."""
@@ -449,16 +469,30 @@ class Store:
     def _raise(
         self, kind: str, roots: tuple[str | int | Selector, ...], event_id: str | None, reason: str, guard: Guard
     ) -> Event:
-        with self._scope.write(kind) as writer:
-            return raise_event(writer, Request(kind, roots=roots, reason=reason), event_id, guard)
+        request = Request(kind, roots=roots, reason=reason)
+        with self._refusing(request, guard), self._scope.write(kind) as writer:
+            return raise_event(writer, request, event_id, guard)
 
     def _replace(
         self, kind: str, key: str | Mapping[str, Any], content: Any, event_id: str | None, reason: str, guard: Guard
     ) -> Event:
         contents = dict(key) if isinstance(key, Mapping) else {key: content}
-        with self._scope.write(kind) as writer:
-            proposals = reading.replacements(writer, contents, kind)
-            return raise_event(writer, Request(kind, replacements=proposals, reason=reason), event_id, guard)
+        with self._scope.read() as view:
+            request = Request(kind, replacements=reading.replacements(view, contents, kind), reason=reason)
+        with self._refusing(request, guard), self._scope.write(kind) as writer:
+            # Looked up again behind the gate: what stays as it was is the head's, as it is then.
+            request = Request(kind, replacements=reading.replacements(writer, contents, kind), reason=reason)
+            return raise_event(writer, request, event_id, guard)
+
+    @contextmanager
+    def _refusing(self, request: Request, guard: Guard) -> Iterator[None]:
+        """Give a refusal by the guard its impact, drawn up after the gate is free again."""
+        try:
+            yield
+        except CascadeTooLargeError as error:
+            with self._scope.read() as view:
+                error.impact = preview(view, request, guard)
+            raise
 
 
 class BatchWriter:
@@ -466,10 +500,16 @@ class BatchWriter:
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
+        self.is_over = False
+
+    def _open(self) -> Writer:
+        if self.is_over:
+            raise InvalidRequestError("batch: its block has ended, so nothing would be written; open another one")
+        return self._writer
 
     def put(self, key: str, content: Any, *, kind: str = "record", supersede: bool = False, **fields: Any) -> int:
         """As `Store.put`; returns the version id."""
-        row = writing.put(self._writer, writing.propose(key, content, kind=kind, **fields), supersede=supersede)
+        row = writing.put(self._open(), writing.propose(key, content, kind=kind, **fields), supersede=supersede)
         if row is None:
             raise InvalidRequestError(
                 f"batch: {key!r} is visible with other content, so this put is a correction; "
@@ -490,7 +530,7 @@ class BatchWriter:
         """As `Store.derive`; returns the version id."""
         _check_stale(stale)
         proposal = writing.propose(key, content, kind=kind, required=parents, **fields)
-        return writing.derive(self._writer, proposal, stale=stale).version
+        return writing.derive(self._open(), proposal, stale=stale).version
 
 
 def _check_stale(stale: str) -> None:

@@ -8,7 +8,7 @@ Source: docs/SEMANTICS.md sections 1 and 3, invariants I3, I4 and I7.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, SupportsIndex
 
@@ -21,8 +21,8 @@ from memorepair.clock import checked_instant
 from memorepair.content import Body, encode
 from memorepair.errors import InvalidRequestError, StaleBaseError, StaleDependencyError, UnknownKeyError
 from memorepair.keys import checked_labels, checked_name, checked_title
-from memorepair.protocol import MAX_VERSION, ContentRow, LateRow, VersionRow, pack_ids
-from memorepair.scope import Writer
+from memorepair.protocol import MAX_VERSION, ContentRow, Head, LateRow, VersionRow, pack_ids
+from memorepair.scope import View, Writer
 
 
 class Proposal(msgspec.Struct, frozen=True, gc=False):
@@ -278,18 +278,47 @@ def add_parent(writer: Writer, child: int, parent: int, *, required: bool) -> No
             raise UnknownKeyError(f"add_parent: version {version} does not exist in this scope")
     assert child_row is not None
     assert parent_row is not None
-    needed, spare = set(child_row.required), set(child_row.optional)
+    is_required = required or parent_row.form == "interface"
+    changed = [row.version for row in _copies(writer, child_row, parent) if _reparent(writer, row, parent, is_required)]
+    if changed and parent in writer.barrier.withdrawn:
+        join_late(writer, [int(version) for version in writer.cascade(changed).ids()], [parent])
+
+
+def _copies(writer: Writer, child: VersionRow, parent: int) -> list[VersionRow]:
+    """The child, and the versions of its key that stand and say the same: what one rests on, they rest on."""
+    head = writer.head(child.key)
+    live = walk_live(writer, head) if head is not None else ()
+    same = [row for row in live if says_the_same(row, child) and row.version > parent and row.version != child.version]
+    return [child, *same]
+
+
+def _reparent(writer: Writer, row: VersionRow, parent: int, required: bool) -> bool:
+    """Add an edge to the batch; False when it is there already."""
+    needed, spare = set(row.required), set(row.optional)
     if parent in needed or (parent in spare and not required):
-        return
-    if required or parent_row.form == "interface":
+        return False
+    if required:
         needed.add(parent)
         spare.discard(parent)
     else:
         spare.add(parent)
-    writer.batch.reparented.append((child, pack_ids([*sorted(needed), *sorted(spare)]), len(needed)))
-    if parent in writer.barrier.withdrawn:
-        cascade = writer.cascade([child])
-        join_late(writer, [int(version) for version in cascade.ids()], [parent])
+    writer.batch.reparented.append((row.version, pack_ids([*sorted(needed), *sorted(spare)]), len(needed)))
+    return True
+
+
+def walk_live(view: View, head: Head) -> Iterator[VersionRow]:
+    """Yield the versions of one key that are not withdrawn, newest first."""
+    latest = head.latest
+    while latest >= max(head.floor, 1):
+        row = view.row(latest)
+        if latest not in view.barrier.withdrawn:
+            yield row
+        latest = row.previous
+
+
+def says_the_same(row: VersionRow, other: VersionRow) -> bool:
+    """Equal content, kind and form."""
+    return (row.digest, row.kind, row.form) == (other.digest, other.kind, other.form)
 
 
 def relate(writer: Writer, source: int, target: int, score: object) -> None:

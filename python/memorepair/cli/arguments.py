@@ -16,6 +16,7 @@ import msgspec
 
 from memorepair.cli.command import options
 from memorepair.errors import InvalidContentError, InvalidRequestError, UnknownKeyError, WithdrawnError
+from memorepair.keys import escaped
 from memorepair.rules import Rules
 from memorepair.selector import Selector, where
 from memorepair.store import Store
@@ -55,8 +56,9 @@ def _bytes(path: str) -> bytes:
 def _json(text: str | bytes, what: str) -> Any:
     try:
         return msgspec.json.decode(text)
-    except (msgspec.MsgspecError, UnicodeError) as error:
-        raise InvalidContentError(f"{what}: not JSON ({error}); nothing was changed") from None
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        problem = "nested too deep" if isinstance(error, RecursionError) else error
+        raise InvalidContentError(f"{what}: not JSON ({problem}); nothing was changed") from None
 
 
 replacement_options = options(
@@ -138,7 +140,7 @@ def read_selector(
 
 def _epochs(text: str) -> tuple[int, int]:
     first, colon, last = text.partition(":")
-    if not (colon and first.isdecimal() and last.isdecimal()):
+    if not (colon and first.isdecimal() and last.isdecimal() and len(text) <= 40):
         raise click.BadParameter(f"expected two numbers such as 10:20, got {text!r}", param_hint="--epochs")
     return int(first), int(last)
 
@@ -162,6 +164,41 @@ def read_roots(keys: tuple[str, ...], **selection: Any) -> list[str] | Selector:
     )
 
 
+def check_matches(store: Store, roots: list[str] | Selector, event_id: str | None) -> None:
+    """Refuse a selector that takes nothing, unless the event is known and only gives its reply again."""
+    if not isinstance(roots, Selector):
+        return
+    with store.reading() as view:
+        is_known = event_id is not None and view.snapshot.event(event_id) is not None
+        if not is_known and next(roots.keys(view), None) is None:
+            raise UnknownKeyError("no visible artifact matches; nothing was changed. See 'memorepair ls'")
+
+
+def split_version(name: str) -> tuple[str, int] | None:
+    """Return key and version of `key@version`, or None when `name` does not have that form."""
+    key, at, number = name.rpartition("@")
+    if key and at and number.isascii() and number.isdigit() and len(number) <= 10:
+        return key, int(number)
+    return None
+
+
+def unknown_version(store: Store, name: str, error: UnknownKeyError) -> UnknownKeyError:
+    """The error for an unknown name: that of `key@version`, when the key is there, says what to ask instead."""
+    named = split_version(name)
+    if named is None:
+        return error
+    key, number = named
+    try:
+        versions = [info.version for info in store.history(key)]
+    except UnknownKeyError:
+        return error
+    if number in versions:
+        return UnknownKeyError(
+            f"{name!r} is version {number} of {key!r}, and this takes a KEY; see 'ls --history {key}'", error.gap
+        )
+    return UnknownKeyError(f"{key!r} has no version {number}; see 'ls --history {key}'", error.gap)
+
+
 def find_version(store: Store, name: str, *, is_withdrawn_fine: bool = False) -> int:
     """Return the version that `key` (its visible one) or `key@version` names."""
     try:
@@ -170,13 +207,14 @@ def find_version(store: Store, name: str, *, is_withdrawn_fine: bool = False) ->
         if is_withdrawn_fine:
             return int(error.gap.version)  # type: ignore[attr-defined]
         raise
-    except UnknownKeyError:
-        key, at, number = name.rpartition("@")
-        if at and number.isascii() and number.isdigit():
-            for info in store.history(key):
-                if info.version == int(number):
-                    return info.version
-        raise
+    except UnknownKeyError as error:
+        named = split_version(name)
+        if named is None:
+            raise
+        key, number = named
+        if number in {info.version for info in store.history(key)}:
+            return number
+        raise unknown_version(store, name, error) from None
 
 
 # -- rules -------------------------------------------------------------------------------------------------------------
@@ -188,7 +226,7 @@ rules_option = click.option(
 
 
 def load_rules(text: str) -> Rules:
-    """Import `package.module:name`. Raises InvalidRequestError that says what is missing."""
+    """Import `package.module:name`. What cannot be used is wrong usage, and the message says what is missing."""
     module_name, colon, name = text.partition(":")
     if not (colon and module_name and name.isidentifier()):
         raise click.BadParameter(f"expected package.module:name, got {text!r}", param_hint="--rules")
@@ -196,20 +234,26 @@ def load_rules(text: str) -> Rules:
         sys.path.insert(0, os.getcwd())
     try:
         module = importlib.import_module(module_name)
-    except Exception as error:  # a module of the user may fail in any way while it is imported
-        problem = f"{type(error).__name__}: {error}".splitlines()[0]
-        raise InvalidRequestError(f"--rules {text}: module {module_name!r} cannot be imported ({problem})") from error
+    except (Exception, SystemExit) as error:  # a module of the user may fail in any way while it is imported
+        raise _unusable(text, f"module {module_name!r} cannot be imported ({_problem(error)})") from error
     if not hasattr(module, name):
-        raise InvalidRequestError(f"--rules {text}: module {module_name!r} has no {name!r}")
+        raise _unusable(text, f"module {module_name!r} has no {name!r}")
     found = getattr(module, name)
     if callable(found) and not isinstance(found, Rules):
         try:
             found = found()
-        except Exception as error:  # as above
-            problem = f"{type(error).__name__}: {error}".splitlines()[0]
-            raise InvalidRequestError(f"--rules {text}: {name}() failed ({problem})") from error
+        except (Exception, SystemExit) as error:  # as above
+            raise _unusable(text, f"{name}() failed ({_problem(error)})") from error
     if not isinstance(found, Rules):
-        raise InvalidRequestError(
-            f"--rules {text}: expected a memorepair.Rules or a function that returns one, got {type(found).__name__}"
+        raise _unusable(
+            text, f"expected a memorepair.Rules or a function that returns one, got {type(found).__name__}"
         )
     return found
+
+
+def _unusable(text: str, problem: str) -> click.BadParameter:
+    return click.BadParameter(escaped(f"{text}: {problem}"), param_hint="--rules")
+
+
+def _problem(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}".splitlines()[0]

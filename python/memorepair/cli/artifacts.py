@@ -16,13 +16,16 @@ from memorepair.cli.arguments import (
     read_labels,
     read_selector,
     selector_options,
+    unknown_version,
 )
-from memorepair.cli.command import Session, command, shown
+from memorepair.cli.command import Session, command, counted, plain, shown
+from memorepair.cli.events import told
 from memorepair.content import External
+from memorepair.errors import MissingStoreError, UnknownKeyError
 from memorepair.holds import find_holds
 from memorepair.keys import escaped
 from memorepair.selector import Selector
-from memorepair.store import Store
+from memorepair.store import Store, open_store
 
 _birth = (
     click.option("--form", help="interface, tool_output, embedding, neural, prompt or chain."),
@@ -34,15 +37,25 @@ _birth = (
 
 @command("init", creates=True)
 def init(session: Session) -> None:
-    """Create a store file, or check that it opens."""
-    existed = os.path.exists(session.path)
+    """Create a store file or a scope in it, or check that it opens."""
+    has_file = os.path.exists(session.path)
+    has_scope = has_file and _has_scope(session)
     with session.open() as store:
         status = store.status()
-    verb = "exists" if existed else "created"
+    verb, made = "exists" if has_file else "created", " created" if has_file and not has_scope else ""
+    counts = f"{counted(status.keys, 'key')}, epoch {status.epoch}"
     session.show(
-        {"store": session.path, "scope": status.scope, "created": not existed, "epoch": status.epoch},
-        f"{escaped(session.path)} {verb}: scope {escaped(status.scope)}, {status.keys} keys, epoch {status.epoch}",
+        {"store": session.path, "scope": status.scope, "created": not has_scope, "epoch": status.epoch},
+        f"{escaped(session.path)} {verb}: scope {escaped(status.scope)}{made}, {counts}",
     )
+
+
+def _has_scope(session: Session) -> bool:
+    try:
+        open_store(session.path, session.scope, create=False).close()
+    except MissingStoreError:
+        return False
+    return True
 
 
 @command(
@@ -54,7 +67,6 @@ def init(session: Session) -> None:
     click.option("--supersede", is_flag=True, help="The old content was true in its time: withdraw nothing."),
     click.option("--confirm", help="The text that impact printed."),
     click.option("--max-cascade", help="A share, a count, or none."),
-    creates=True,
 )
 def put(
     session: Session,
@@ -72,8 +84,16 @@ def put(
     """
     body = read_content(content, content_file, content_json)
     with session.open(max_cascade) as store:
+        with store.reading() as view:
+            before = view.epoch
         artifact = store.put(key, body, labels=read_labels(labels), **fields)
-    session.show(artifact, _written(artifact))
+        made = [] if artifact.epoch <= before else [e for e in store.events() if e.epoch == artifact.epoch]
+    value, text = plain(artifact), _written(artifact)
+    value["event"] = None
+    for event in made:
+        value["event"], line = told(event)
+        text += f"\n{line}"
+    session.show(value, text)
 
 
 @command(
@@ -89,7 +109,6 @@ def put(
     *_birth,
     click.option("--stale", type=click.Choice(["reject", "withdraw"]), default="reject", show_default=True,
                  help="When a parent is withdrawn: refuse, or keep the result for the next repair."),
-    creates=True,
 )  # fmt: skip
 def derive(
     session: Session,
@@ -123,7 +142,10 @@ def derive(
 def show(session: Session, key: str) -> None:
     """Print the visible artifact of a key, or say why there is none."""
     with session.open() as store:
-        artifact = store.get(key)
+        try:
+            artifact = store.get(key)
+        except UnknownKeyError as error:
+            raise unknown_version(store, key, error) from None
     session.show(artifact, _whole(artifact))
 
 
@@ -140,14 +162,18 @@ def ls(session: Session, held: bool, history: str | None, **selection: Any) -> N
         raise click.UsageError("--history KEY stands alone.")
     with session.open() as store:
         if history is not None:
-            found = store.history(history)
+            try:
+                found = store.history(history)
+            except UnknownKeyError as error:
+                raise unknown_version(store, history, error) from None
         elif held:
             found = _held(store, selector)
         else:
             with store.reading() as view:
                 found = reading.find(view, selector, None)
     lines = [_line(info) for info in found]
-    lines.append(f"{len(found)} {'versions' if history is not None else 'held' if held else 'visible'}")
+    state = "held" if held else "visible"
+    lines.append(counted(len(found), "version") if history is not None else f"{len(found)} {state}")
     session.show(found, "\n".join(lines))
 
 

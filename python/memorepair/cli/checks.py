@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from memorepair.cli.command import Session, command, plain
+from memorepair.cli.arguments import split_version, unknown_version
+from memorepair.cli.command import Session, command, counted, plain
 from memorepair.errors import UnknownKeyError
 from memorepair.keys import escaped
 from memorepair.status import Status
@@ -30,13 +31,15 @@ def explain(session: Session, what: str) -> None:
     with session.open() as store:
         try:
             story = store.explain(what)
-        except UnknownKeyError:
-            key, at, number = what.rpartition("@")
-            if not (at and number.isascii() and number.isdigit()):
-                raise
-            story = store.explain(int(number))
-            if story.key != key:
-                raise
+        except UnknownKeyError as error:
+            named = split_version(what)
+            try:
+                versions = [info.version for info in store.history(named[0])] if named else []
+            except UnknownKeyError:
+                raise error from None
+            if named is None or named[1] not in versions:
+                raise unknown_version(store, what, error) from None
+            story = store.explain(named[1])
     session.show(story, str(story))
 
 
@@ -49,7 +52,7 @@ def fsck(session: Session) -> int:
     with session.open() as store:
         findings = store.fsck()
     lines = [escaped(str(finding)) for finding in findings]
-    lines.append(f"{len(findings)} findings" if findings else "sound: nothing was found")
+    lines.append(counted(len(findings), "finding") if findings else "sound: nothing was found")
     session.show({"findings": plain(findings), "is_sound": not findings}, "\n".join(lines))
     return 1 if findings else 0
 
@@ -67,5 +70,5 @@ def _counts(counts: Status) -> str:
         f"  {event.state} {event.kind} {escaped(event.event_id)}: {event.held} held, {event.undecided} undecided"
         for event in counts.events[-20:]
     ]
-    lines.append(f"{counts.open_events} open events")
+    lines.append(counted(counts.open_events, "open event"))
     return "\n".join(lines)

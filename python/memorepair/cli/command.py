@@ -1,14 +1,16 @@
 """What every command shares: the store it names, how it prints, and how it fails.
 
 Contract: `@command` makes a click command whose function takes a Session first and returns its exit code (None = 0).
-A typed error becomes one line on stderr and exit code 1, and in JSON mode an object on stdout as well. Only commands
-with `creates=True` may create a store file.
+A typed error becomes one line on stderr and exit code 1, and in JSON mode an object on stdout as well; so does what
+no other code has caught (text that is no Unicode, a full disk, content nested too deep): never a traceback. Only
+`init` and `demo` (`creates=True`) may create a store file or a scope.
 """
 
 from __future__ import annotations
 
 import functools
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -92,18 +94,29 @@ class Session:
         with Console(stderr=True, markup=False, highlight=False).status(Text(escaped(what))) as line:
             yield lambda text: line.update(Text(escaped(text)))
 
-    def fail(self, error: MemorepairError) -> NoReturn:
+    def fail(self, error: Exception) -> NoReturn:
         """Tell an error and end with exit code 1."""
-        message = escaped(str(error))
+        told = str(error) if isinstance(error, MemorepairError) else _unforeseen(error)
         if self.is_json:
-            body: dict[str, Any] = {"type": type(error).__name__, "message": str(error)}
+            body: dict[str, Any] = {"type": type(error).__name__, "message": told}
             if isinstance(error, CascadeTooLargeError) and isinstance(error.impact, Impact):
                 body["confirm"] = error.impact.confirm
             if isinstance(error, RefusalError) and error.gap is not None:
                 body["gap"] = plain(error.gap)
             click.echo(json.dumps({"error": body}))
-        click.echo(f"error: {message}", err=True)
+        click.echo(f"error: {escaped(told)}", err=True)
         sys.exit(1)
+
+
+def _unforeseen(error: Exception) -> str:
+    """An error that is not one of memorepair's, in one line for people."""
+    if isinstance(error, RecursionError):
+        return "content or a file is nested too deep to be read"
+    if isinstance(error, UnicodeError):
+        return f"text that is not valid Unicode ({error})"
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename is not None else error.strerror
+    return f"{type(error).__name__}: {error}"
 
 
 def plain(value: Any) -> Any:
@@ -117,6 +130,18 @@ def shown(content: Any) -> str:
         return repr(content)
     text = content if isinstance(content, str) else json.dumps(plain(content), ensure_ascii=False, indent=2)
     return "\n".join(escaped(line) for line in text.split("\n"))
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun: "1 artifact", "2 artifacts"."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def checked_text(value: Any, what: str) -> None:
+    """Refuse an argument that the shell did not give as UTF-8: wrong usage."""
+    for text in value if isinstance(value, (list, tuple)) else (value,):
+        if isinstance(text, str) and any("\ud800" <= char <= "\udfff" for char in text):
+            raise click.UsageError(f"{what}: expected UTF-8 text, got {text!r:.80}")
 
 
 def checked_share(text: str | None) -> float | int | None:
@@ -160,8 +185,15 @@ def command(name: str, *decorators: Function, creates: bool = False) -> Callable
         def run(path: str, scope: str, is_json: bool, **arguments: Any) -> None:
             session = Session(path, scope, is_json, creates)
             try:
+                for what, given in {"store": path, "scope": scope, **arguments}.items():
+                    checked_text(given, what)
                 code = function(session, **arguments)
-            except MemorepairError as error:
+                sys.stdout.flush()
+            except BrokenPipeError:
+                # The reader has gone; what is left to print, also at exit, goes nowhere.
+                os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+                sys.exit(1)
+            except (MemorepairError, OSError, ValueError, RecursionError) as error:
                 session.fail(error)
             sys.exit(code or 0)
 

@@ -7,13 +7,14 @@ from typing import Any
 import click
 
 from memorepair.cli.arguments import (
+    check_matches,
     content_options,
     read_replacements,
     read_roots,
     replacement_options,
     selector_options,
 )
-from memorepair.cli.command import Session, command, plain
+from memorepair.cli.command import Session, command, counted, plain
 from memorepair.events import Event
 from memorepair.keys import escaped
 
@@ -85,8 +86,9 @@ def delete(
     """
     roots = read_roots(keys, **selection)
     with session.open(max_cascade) as store:
+        check_matches(store, roots, event_id)
         event = store.delete(roots, event_id=event_id, reason=reason, confirm=confirm)
-    session.show(*_told(event))
+    session.show(*told(event))
 
 
 @command("suspect", click.argument("keys", nargs=-1), selector_options, _event_id, _reason)
@@ -97,8 +99,9 @@ def suspect(session: Session, keys: tuple[str, ...], event_id: str | None, reaso
     """
     roots = read_roots(keys, **selection)
     with session.open() as store:
+        check_matches(store, roots, event_id)
         event = store.suspect(roots, event_id=event_id, reason=reason)
-    session.show(*_told(event))
+    session.show(*told(event))
 
 
 @command("correct", replacement_options, _event_id, _reason, *_guard)
@@ -109,7 +112,7 @@ def correct(
     contents = read_replacements(**replaced)
     with session.open(max_cascade) as store:
         event = store.correct(contents, event_id=event_id, reason=reason, confirm=confirm)
-    session.show(*_told(event))
+    session.show(*told(event))
 
 
 @command("migrate", replacement_options, _event_id, _reason, *_guard)
@@ -120,7 +123,7 @@ def migrate(
     contents = read_replacements(**replaced)
     with session.open(max_cascade) as store:
         event = store.migrate(contents, event_id=event_id, reason=reason, confirm=confirm)
-    session.show(*_told(event))
+    session.show(*told(event))
 
 
 @command(
@@ -136,9 +139,14 @@ def undo(
     """Take an event back wherever no other event forbids it."""
     with session.open(max_cascade) as store:
         undone = store.undo(event, undo_id=undo_id, reason=reason, confirm=confirm)
-    value, text = _told(undone)
-    left = f", {len(undone.left)} stay withdrawn: {', '.join(map(escaped, undone.left[:5]))}" if undone.left else ""
-    session.show(value, f"{text}; {len(undone.restored)} keys restored{left}")
+    value, _ = told(undone)
+    text = f"undo of {escaped(event)}: {counted(len(undone.restored), 'key')} restored"
+    if undone.left:
+        more = ", ..." if len(undone.left) > 5 else ""
+        text += f", {len(undone.left)} left: {', '.join(map(escaped, undone.left[:5]))}{more}"
+    if undone.withdrawn:
+        text += f"; {counted(undone.withdrawn, 'artifact')} withdrawn at epoch {undone.epoch}"
+    session.show(value, text)
 
 
 @command("abandon", click.argument("event"))
@@ -149,9 +157,10 @@ def abandon(session: Session, event: str) -> None:
     session.show(given_up, f"abandoned {escaped(given_up.event_id)}: what it holds stays withdrawn")
 
 
-def _told(event: Event) -> tuple[dict[str, Any], str]:
+def told(event: Event) -> tuple[dict[str, Any], str]:
+    """An event as JSON and as one line."""
     value = {**plain(event), "is_unchanged": event.is_unchanged}
     name = f"{event.kind} {escaped(event.event_id)}"
     if event.is_unchanged:
         return value, f"{name}: nothing to withdraw"
-    return value, f"{name}: {event.withdrawn} artifacts withdrawn at epoch {event.epoch}"
+    return value, f"{name}: {counted(event.withdrawn, 'artifact')} withdrawn at epoch {event.epoch}"

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
+from pathlib import Path
 from typing import Any
 
 import click
 
 from memorepair.cli.command import Session, command, plain
 from memorepair.keys import escaped
-from memorepair.store import open_store
 
 _PATH = click.Path(exists=True, dir_okay=False)
 
@@ -17,7 +16,7 @@ _PATH = click.Path(exists=True, dir_okay=False)
 @command(
     "adopt",
     click.argument("file", type=_PATH, required=False),
-    click.option("--from", "file_format", type=click.Choice(["jsonl", "csv"]), help="The file's format."),
+    click.option("--from", "file_format", type=click.Choice(["jsonl", "csv"]), help="The file's format; otherwise told by its suffix."),
     click.option("--id-column", "id", default="id", show_default=True, help="Column of the key."),
     click.option("--digest-column", "digest", default="digest", show_default=True, help="Column of the digest."),
     click.option("--kind-column", "kind", default="kind", show_default=True, help="Column of the kind."),
@@ -35,7 +34,6 @@ _PATH = click.Path(exists=True, dir_okay=False)
     click.option("--confirm", help="The text that a refused --apply-changes printed."),
     click.option("--dry-run", is_flag=True, help="Only count."),
     click.option("--served", type=_PATH, help="Ids that the other store serves, one a line: count the withdrawn ones."),
-    creates=True,
 )  # fmt: skip
 def adopt(
     session: Session,
@@ -56,17 +54,15 @@ def adopt(
     """
     from memorepair.adopt import Columns, adopt, count_served
 
-    if (file is None) != (file_format is None) or (file is None and served is None):
-        raise click.UsageError("Give FILE with --from jsonl or csv, or --served, or both.")
-    session.creates = file is not None and not dry_run
+    if file is None and (file_format is not None or served is None):
+        raise click.UsageError("Give FILE, or --served, or both.")
+    if file is not None and file_format is None:
+        file_format = Path(file).suffix.lower().removeprefix(".")
+        if file_format not in ("jsonl", "csv"):
+            raise click.UsageError(f"{escaped(file)} ends in neither .jsonl nor .csv; give --from jsonl or csv.")
     value: dict[str, Any] = {}
     lines: list[str] = []
-    # Counting against a store that is not there yet is counting against an empty one.
-    is_first = dry_run and not os.path.exists(session.path)
-    with (
-        open_store(":memory:", session.scope) if is_first else session.open() as store,
-        session.progress("reading") as tell,
-    ):
+    with session.open() as store, session.progress("reading") as tell:
         if file is not None:
             adopted = adopt(
                 store,

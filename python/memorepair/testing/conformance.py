@@ -150,7 +150,9 @@ class BackendConformance:
             [Root("k", [1], 9)], [], 12,
         )  # fmt: skip
         attempt = AttemptRow(1, "staging", 3, "e'1", "digest", 1, "me:1", 2, "because")
-        stage = StageRow(1, version_row(3, "k", 0, parents=pack_ids([1, 2])), "json", b"[1]", 1, "staged", "so")
+        stage = StageRow(
+            1, version_row(3, "k", 0, parents=pack_ids([1, 2])), "json", b"[1]", 1, pack_ids([7]), "staged", "so"
+        )
         with backend.transaction(scope) as transaction:
             batch = batch_of(transaction)
             batch.next_version = 4
@@ -194,7 +196,7 @@ class BackendConformance:
         with backend.transaction(scope) as transaction:
             batch = batch_of(transaction, "p", "k")
             batch.attempts = [AttemptRow(1, "staging", 1, None, "d", 0, "me")]
-            batch.stages = [StageRow(1, version_row(9, "k", 0), "text", b"x", 2, "staged")]
+            batch.stages = [StageRow(1, version_row(9, "k", 0), "text", b"x", 2, b"", "staged")]
             batch.events = [EventRow("e", "delete", 1, b"d", [], b"", 0)]
             batch.uses = [UseRow("k", 2, 1)]
             transaction.commit(batch)

@@ -167,15 +167,22 @@ class Reference:
         for number in (child, parent):
             if number not in self.versions:
                 raise UnknownKeyError(f"version {number} does not exist")
-        old = self.versions[child]
-        if parent in old.required or (parent in old.optional and optional):
-            return
-        if optional and self.versions[parent].form != "interface":
-            self.versions[child] = replace(old, optional=old.optional | {parent})
-        else:
-            self.versions[child] = replace(old, required=old.required | {parent}, optional=old.optional - {parent})
-        if parent in self.withdrawn:
-            self._join_late(self.closure([child]), {parent})
+        first = self.versions[child]
+        copies = [n for n in self.history[first.key] if n not in self.withdrawn and n != child and n > parent]
+        changed = set()
+        for number in [child, *(n for n in copies if self.versions[n].says_the_same(first))]:
+            old = self.versions[number]
+            if parent in old.required or (
+                parent in old.optional and optional and self.versions[parent].form != "interface"
+            ):
+                continue
+            changed.add(number)
+            if optional and self.versions[parent].form != "interface":
+                self.versions[number] = replace(old, optional=old.optional | {parent})
+            else:
+                self.versions[number] = replace(old, required=old.required | {parent}, optional=old.optional - {parent})
+        if changed and parent in self.withdrawn:
+            self._join_late(self.closure(changed), {parent})
 
     # -- events ----------------------------------------------------------------------------------------------------
 
@@ -275,7 +282,11 @@ class Reference:
             if isinstance(item, int):
                 if item not in self.versions:
                     raise UnknownKeyError(f"version {item}")
-                found.setdefault(self.versions[item].key, set()).add(item)
+                one = self.versions[item]
+                live = {
+                    n for n in self.history[one.key] if n not in self.withdrawn and self.versions[n].says_the_same(one)
+                }
+                found.setdefault(one.key, set()).update(live | {item})
             elif item not in self.heads:
                 raise UnknownKeyError(item)
             else:
