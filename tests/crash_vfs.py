@@ -95,7 +95,9 @@ def open_counted(path: str) -> mr.Store:
     """Open a store through the VFS, on top of the one that writes checksums."""
     if not _registered:
         _registered.append(CountedVFS(checksum_vfs(), is_default=False))
-    return mr.open(mr.SqliteBackend(path, vfs=VFS_NAME), max_cascade=None)
+    store = mr.open(mr.SqliteBackend(path, vfs=VFS_NAME), max_cascade=None)
+    store._owns_backend = True  # nobody else has it, so it closes with the store
+    return store
 
 
 def script(store: mr.Store, acknowledge: Callable[[str], None]) -> None:

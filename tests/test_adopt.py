@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -101,6 +102,50 @@ def test_changed_digests_are_reported_then_corrected(store: mr.Store, tmp_path: 
     assert (again.changed, again.withdrawn) == ((), ("sum/1", "hit/1"))
 
 
+def test_what_was_rebuilt_elsewhere_is_derived_anew(store: mr.Store, tmp_path: Path) -> None:
+    def file(**digests: str) -> Path:
+        return write(
+            tmp_path / "b.jsonl", [{**row, "digest": digests.get(row["id"][:3], row["digest"])} for row in ROWS]
+        )
+
+    adopt(store, write(tmp_path / "a.jsonl", ROWS), file_format="jsonl")
+    changed = adopt(store, file(doc="new"), file_format="jsonl", apply_changes=True)
+    assert (len(changed.changed), changed.event_withdrawn) == (2, 4)
+    assert "2 changed digests are correct event evt-" in str(changed)
+    assert ": 4 artifacts withdrawn" in str(changed)
+    # The summary is new, what it read is not: it is kept for the next repair.
+    early = file(doc="new", sum="s1")
+    assert adopt(store, early, file_format="jsonl", dry_run=True).rebuilt == ("sum/1",)
+    done = adopt(store, early, file_format="jsonl")
+    assert (done.added, done.unchanged, done.rebuilt, done.withdrawn) == (0, 3, ("sum/1",), ("hit/1",))
+    with pytest.raises(mr.WithdrawnError):
+        store.get("sum/1")
+    before = state(store)
+    assert adopt(store, early, file_format="jsonl").rebuilt == ()
+    assert adopt(store, file(doc="new"), file_format="jsonl").rebuilt == ()  # back to withdrawn content is no rebuild
+    assert state(store) == before
+    both = adopt(store, file(doc="new", hit="h2", sum="s2"), file_format="jsonl")
+    assert (set(both.rebuilt), both.edges, both.rows) == ({"sum/1", "hit/1"}, 3, 5)
+    assert "0 new, 3 known and unchanged, 0 changed, 2 rebuilt elsewhere, 0 withdrawn here" in str(both)
+    assert store.get("hit/1").content == mr.External("h2")
+    assert store.get("hit/1").required == (store.get("doc/1").version,)
+    assert set(store.get("sum/1").optional) == {store.get("hit/1").version, store.get("doc/1").version}
+    assert store.status().held == 0
+    assert store.fsck() == []
+
+
+def test_what_was_deleted_stays_withdrawn(store: mr.Store, tmp_path: Path) -> None:
+    adopt(store, write(tmp_path / "a.jsonl", ROWS), file_format="jsonl")
+    store.delete("hit/1")
+    rows = [{**row, "digest": f"{row['digest']}-new"} if row["id"] in ("hit/1", "sum/1") else row for row in ROWS]
+    done = adopt(store, write(tmp_path / "b.jsonl", rows), file_format="jsonl")
+    assert (done.rebuilt, done.withdrawn) == (("sum/1",), ("hit/1",))
+    for key in ("hit/1", "sum/1"):
+        with pytest.raises(mr.WithdrawnError):
+            store.get(key)
+    assert store.fsck() == []
+
+
 def test_a_guarded_change_writes_nothing(tmp_path: Path) -> None:
     with mr.open(":memory:", max_cascade=0) as store:
         adopt(store, write(tmp_path / "a.jsonl", ROWS), file_format="jsonl")
@@ -180,6 +225,9 @@ def test_csv_with_other_columns(store: mr.Store, tmp_path: Path) -> None:
         (['{"id": "a", "digest": {"x": 1}}'], "line 1: column 'digest': expected text"),
         (['{"id": "a", "digest": "1", "labels": [1]}'], "line 1: column 'labels'"),
         (['{"id": "a", "digest": "1", "labels": {"x": "\\u202e"}}'], "line 1: label 'x': bidi-control"),
+        (['{"id": "a", "digest": "1"}', "[" * 100_000], "line 2: not JSON (nested too deep)"),
+        (['{"id": "a", "digest": "1", "parents": "' + "[" * 100_000 + '"}'], "line 1: nested too deep"),
+        (['{"id": "a", "digest": "1", "labels": "' + "[" * 100_000 + '"}'], "line 1: nested too deep"),
     ],
 )
 def test_a_bad_line_is_named_and_nothing_is_written(
@@ -187,7 +235,7 @@ def test_a_bad_line_is_named_and_nothing_is_written(
 ) -> None:
     path = tmp_path / "bad.jsonl"
     path.write_text("\n".join(lines))
-    with pytest.raises(mr.InvalidRequestError, match=problem.replace("[", r"\[")):
+    with pytest.raises(mr.InvalidRequestError, match=re.escape(problem)):
         adopt(store, path, file_format="jsonl")
     assert state(store) == (0, 0)
 
@@ -199,6 +247,7 @@ def test_a_bad_line_is_named_and_nothing_is_written(
         (b"id,digest\na\n", "line 2: expected 2 fields"),
         (b'id,digest\na,"1\n', "not CSV"),
         (b"id,digest\n\xff,1\n", "not CSV"),
+        (b"id,digest\na," + b"1" * 200_000 + b"\n", "line 2: not CSV"),
         (b"key,digest\na,1\n", "line 2: column 'id'"),
     ],
 )
@@ -242,12 +291,14 @@ def test_from_the_command_line(tmp_path: Path) -> None:
         return CliRunner().invoke(main, ["adopt", *arguments, "--store", database])
 
     dry = run(str(path), "--from", "jsonl", "--dry-run")
-    assert dry.exit_code == 0
-    assert dry.stdout.startswith("5 rows: 5 new")
+    assert dry.exit_code == 1
+    assert "'memorepair init' makes one" in dry.stderr
     assert not Path(database).exists()
     unserved = run("--served", str(ids))
     assert unserved.exit_code == 1
     assert "does not exist" in unserved.stderr
+    assert CliRunner().invoke(main, ["init", "--store", database]).exit_code == 0
+    assert run(str(path), "--from", "jsonl", "--dry-run").stdout.startswith("5 rows: 5 new")
     done = run(str(path), "--from", "jsonl", "--json")
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["added"] == 5
@@ -257,8 +308,14 @@ def test_from_the_command_line(tmp_path: Path) -> None:
     leak = run("--served", str(ids), "--json")
     assert leak.exit_code == 1
     assert json.loads(leak.stdout)["served"]["withdrawn"] == ["sum/1"]
-    assert run(str(path)).exit_code == 2
+    assert run(str(path)).stdout.startswith("5 rows: 0 new")  # the suffix tells the format
+    assert "neither .jsonl nor .csv" in run(str(ids)).stderr
+    assert run(str(ids)).exit_code == 2
+    assert run("--from", "jsonl", "--served", str(ids)).exit_code == 2
     assert run().exit_code == 2
+    ids.write_bytes(b"\xff\n")
+    unreadable = run("--served", str(ids))
+    assert (unreadable.exit_code, unreadable.stderr.count("\n")) == (1, 1)
 
 
 def test_wrong_options(store: mr.Store, tmp_path: Path) -> None:
@@ -266,3 +323,14 @@ def test_wrong_options(store: mr.Store, tmp_path: Path) -> None:
     for wrong in ({"file_format": "xml"}, {"completeness": "opaque"}, {"batch_rows": 0}):
         with pytest.raises(mr.InvalidRequestError):
             adopt(store, path, **({"file_format": "jsonl"} | wrong))  # type: ignore[arg-type]
+    for name in (tmp_path / "missing.jsonl", tmp_path, 7, "a\0b", "\udcff\ud800"):
+        for file_format in ("jsonl", "csv"):
+            with pytest.raises(mr.InvalidRequestError):
+                adopt(store, name, file_format=file_format)  # type: ignore[arg-type]
+    for bad in ({"separator": ""}, {"id": None}):
+        with pytest.raises(mr.InvalidRequestError, match="columns: "):
+            Columns(**bad)  # type: ignore[arg-type]
+    for ids in ("sum/1", 7, ["a", b"b"]):
+        with pytest.raises(mr.InvalidRequestError, match="ids: "):
+            count_served(store, ids)  # type: ignore[arg-type]
+    assert state(store) == (0, 0)

@@ -66,6 +66,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 @pytest.fixture
 def filled(run: Run) -> Run:
     """A source, an interface and what was made from them."""
+    run("init")
     run("put", "doc/1", "thirty days", "--title", "Policy", "--label", "team=cs")
     run("put", "tool/1", "--content-json", '{"name": "lookup"}', "--form", "interface")
     run("derive", "hit/1", "row", "--kind", "cache", "--parent", "tool/1", "--operator", "sum@1", "--cost", "10 tokens")
@@ -105,15 +106,22 @@ def test_every_command_refuses_a_missing_store(run: Run) -> None:
         "show": ["k"], "ls": [], "impact": ["k"], "delete": ["k"], "correct": ["k", "x"], "migrate": ["k", "x"],
         "suspect": ["k"], "undo": ["e"], "abandon": ["e"], "plan": ["--rules", "my_rules:rules"],
         "repair": ["--rules", "my_rules:rules"], "status": [], "explain": ["k"], "fsck": [],
+        "put": ["k", "x"], "derive": ["k", "x", "--kind", "cache"], "adopt": ["my_rows.jsonl", "--dry-run"],
     }  # fmt: skip
-    assert set(arguments) | {"demo", "init", "put", "derive", "adopt"} == set(main.commands)
+    Path("my_rows.jsonl").write_text('{"id": "a", "digest": "1"}\n')
+    assert set(arguments) | {"demo", "init"} == set(main.commands)
     for name, rest in arguments.items():
         result = run(name, *rest, code=1)
         assert "'s.db' does not exist" in result.stderr, name
+        assert "'memorepair init' makes one" in result.stderr, name
         assert result.stdout == ""
         error = value(run(name, *rest, "--json", code=1))["error"]
         assert error["type"] == "MissingStoreError"
     assert not Path("s.db").exists()
+    run("init")
+    for name, rest in arguments.items():
+        assert "scope 'typo' does not exist" in run(name, *rest, "--scope", "typo", code=1).stderr, name
+    assert "scope 'typo' does not exist" in run("ls", "--scope", "typo", code=1).stderr
 
 
 def test_usage_errors_are_two(run: Run) -> None:
@@ -135,6 +143,8 @@ def test_usage_errors_are_two(run: Run) -> None:
 def test_init_is_idempotent(run: Run) -> None:
     assert "created" in run("init").stdout
     assert value(run("init", "--json"))["created"] is False
+    assert run("init", "--scope", "b").stdout == "s.db exists: scope b created, 0 keys, epoch 0\n"
+    assert value(run("init", "--scope", "b", "--json"))["created"] is False
     assert "ends with the command" in run("init", "--store", ":memory:", code=1).stderr
 
 
@@ -154,7 +164,32 @@ def test_put_show_and_ls(filled: Run) -> None:
     assert value(filled("show", "nothing", "--json", code=1))["error"]["gap"]["state"] == "unknown"
 
 
+def test_a_put_that_corrects_says_so(filled: Run) -> None:
+    changed = filled("put", "doc/1", "fourteen days").stdout.splitlines()
+    assert changed[0] == "doc/1@5 record, visible"
+    assert changed[1].startswith("correct evt-")
+    assert changed[1].endswith(": 2 artifacts withdrawn at epoch 5")
+    assert value(filled("put", "doc/1", "fourteen days", "--json"))["event"] is None
+    event = value(filled("put", "doc/1", "ten days", "--json"))["event"]
+    assert (event["kind"], event["roots"], event["withdrawn"]) == ("correct", ["doc/1"], 1)
+    assert len(filled("put", "doc/1", "nine days", "--supersede").stdout.splitlines()) == 1
+    assert "1 artifact withdrawn" in filled("put", "doc/1", "eight days").stdout
+
+
+def test_an_error_names_key_and_version(filled: Run) -> None:
+    for command in (["show"], ["ls", "--history"]):
+        known = filled(*command, "doc/1@1", code=1).stderr
+        assert "'doc/1@1' is version 1 of 'doc/1', and this takes a KEY; see 'ls --history doc/1'" in known
+        assert "'doc/1' has no version 99" in filled(*command, "doc/1@99", code=1).stderr
+        assert "'other@1' is unknown" in filled(*command, "other@1", code=1).stderr
+        assert "unknown" in filled(*command, "doc/1@" + "9" * 400, code=1).stderr
+    assert value(filled("show", "doc/1@1", "--json", code=1))["error"]["type"] == "UnknownKeyError"
+    assert "'doc/1' has no version 99; see 'ls --history doc/1'" in filled("explain", "doc/1@99", code=1).stderr
+    assert "'doc/1' has no version 3" in filled("explain", "doc/1@3", code=1).stderr
+
+
 def test_content_comes_from_stdin_a_file_or_json(run: Run, tmp_path: Path) -> None:
+    run("init")
     run("put", "a", "-", input="from stdin\n")
     (tmp_path / "text").write_text("two\nlines")
     (tmp_path / "bytes").write_bytes(b"\xff\x00")
@@ -183,7 +218,8 @@ def test_derive_names_versions(filled: Run) -> None:
     with mr.open("s.db") as store:
         assert first in store.get("x").required
         assert store.get("y").required == (second,)
-    assert "unknown" in filled("derive", "z", "z", "--kind", "cache", "--parent", "doc/1@999", code=1).stderr
+    assert "no version 999" in filled("derive", "z", "z", "--kind", "cache", "--parent", "doc/1@999", code=1).stderr
+    assert "unknown" in filled("derive", "z", "z", "--kind", "cache", "--parent", "no@1", code=1).stderr
     assert "kind" in filled("derive", "z", "z", "--kind", "thing", code=1).stderr
 
 
@@ -202,6 +238,7 @@ def test_history(filled: Run) -> None:
 
 
 def test_scopes_are_apart(filled: Run) -> None:
+    filled("init", "--scope", "b")
     filled("put", "doc/1", "other", "--scope", "b")
     assert value(filled("show", "doc/1", "--scope", "b", "--json"))["content"] == "other"
     assert filled("ls", "--scope", "b").stdout.splitlines()[-1] == "1 visible"
@@ -239,6 +276,23 @@ def test_delete_by_key_version_and_selector(filled: Run) -> None:
     version = value(filled("show", "doc/1", "--json"))["version"]
     assert value(filled("delete", f"doc/1@{version}", "--json"))["withdrawn"] == 1
     assert "asked" in filled("show", "sum/1", code=1).stderr
+
+
+def test_a_selector_that_takes_nothing_raises_nothing(filled: Run) -> None:
+    for command in ("delete", "suspect"):
+        assert "no visible artifact matches" in filled(command, "--prefix", "zz", code=1).stderr
+    event = filled("delete", "--prefix", "sum/", "--event-id", "e").stdout
+    assert event == "delete e: 1 artifact withdrawn at epoch 5\n"
+    assert filled("delete", "--prefix", "sum/", "--event-id", "e").stdout == event
+    assert "no visible artifact matches" in filled("delete", "--prefix", "sum/", "--event-id", "f", code=1).stderr
+    with mr.open("s.db") as store:
+        assert [known.event_id for known in store.events()] == ["e"]
+
+
+def test_undo_tells_what_came_back(filled: Run) -> None:
+    filled("correct", "doc/1", "fourteen", "--event-id", "a")
+    filled("delete", "sum/1", "--event-id", "b")
+    assert filled("undo", "a").stdout == "undo of a: 1 key restored, 1 left: sum/1; 1 artifact withdrawn at epoch 7\n"
 
 
 def test_suspect_undo_and_abandon(filled: Run) -> None:
@@ -320,11 +374,15 @@ def test_a_failed_repair_ends_with_failure(filled: Run) -> None:
         ("my_rules:number", "expected a memorepair.Rules"),
         ("my_rules:fails", "fails() failed (ValueError: on purpose)"),
         ("os.path:join", "join() failed (TypeError"),
+        ("my_exit:rules", "'my_exit' cannot be imported (SystemExit: 3)"),
+        ("my_hostile:rules", "'my_hostile' cannot be imported (MemoryError: \\x1b[31mred"),
     ],
 )
 def test_wrong_rules(filled: Run, name: str, problem: str) -> None:
+    Path("my_exit.py").write_text("raise SystemExit(3)")
+    Path("my_hostile.py").write_text("raise MemoryError('\\x1b[31mred')")
     for command in ("plan", "repair"):
-        assert problem in filled(command, "--rules", name, code=1).stderr
+        assert problem in filled(command, "--rules", name, code=2).stderr
 
 
 # -- accounts ----------------------------------------------------------------------------------------------------------
@@ -334,11 +392,10 @@ def test_status_explain_and_fsck(filled: Run) -> None:
     filled("correct", "doc/1", "x", "--event-id", "e", "--reason", "wrong")
     status = value(filled("status", "--json"))
     assert (status["keys"], status["visible"], status["held"], status["open_events"]) == (4, 3, 1, 1)
-    assert filled("status").stdout.splitlines()[-1] == "1 open events"
+    assert filled("status").stdout.splitlines()[-1] == "1 open event"
     story = value(filled("explain", "sum/1", "--json"))
     assert story["causes"][0]["path"] == ["doc/1", "sum/1"]
     assert "withdrawn by correct e" in filled("explain", f"sum/1@{story['version']}").stdout
-    assert "unknown" in filled("explain", "doc/1@999", code=1).stderr
     assert "unknown" in filled("explain", f"other@{story['version']}", code=1).stderr
     assert filled("fsck").stdout == "sound: nothing was found\n"
     assert value(filled("fsck", "--json")) == {"findings": [], "is_sound": True}
@@ -348,7 +405,7 @@ def test_fsck_exits_with_one_on_findings(filled: Run, monkeypatch: pytest.Monkey
     found = [mr.Finding("check", "row\x1b[0m", "problem")]
     monkeypatch.setattr(mr.Store, "fsck", lambda self: found)
     result = filled("fsck", code=1)
-    assert result.stdout.splitlines() == ["check: row\\x1b[0m: problem", "1 findings"]
+    assert result.stdout.splitlines() == ["check: row\\x1b[0m: problem", "1 finding"]
 
 
 def test_a_file_that_is_no_store(run: Run) -> None:
@@ -360,6 +417,7 @@ def test_a_file_that_is_no_store(run: Run) -> None:
 
 
 def test_text_from_the_store_cannot_drive_a_terminal(run: Run) -> None:
+    run("init")
     run("put", "doc/[bold]x[/]", "-", "--title", "[red]t[/red] :smile:", "--label", "[b]=[/b]", input=HOSTILE)
     run("derive", "sum/1", HOSTILE, "--kind", "summary", "--optional", "doc/[bold]x[/]", "--operator", "broken@1")
     event = run("correct", "doc/[bold]x[/]", HOSTILE + "2", "--event-id", "[/]e", "--reason", HOSTILE)
@@ -388,6 +446,34 @@ def test_text_from_the_store_cannot_drive_a_terminal(run: Run) -> None:
     assert ":smile:" in outputs[2].stdout
 
 
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (OSError(28, "No space left on device", "x.db"), "x.db: No space left on device"),
+        (OSError("odd"), "OSError: odd"),
+        (RecursionError("deep"), "content or a file is nested too deep to be read"),
+        (UnicodeDecodeError("utf-8", b"\xff", 0, 1, "bad"), "text that is not valid Unicode"),
+        (ValueError("\x1b two\nlines"), "ValueError: \\x1b two\\nlines"),
+    ],
+)
+def test_nothing_ends_in_a_traceback(filled: Run, monkeypatch: pytest.MonkeyPatch, error: Exception, told: str) -> None:
+    def fail(self: mr.Store) -> None:
+        raise error
+
+    monkeypatch.setattr(mr.Store, "status", fail)
+    assert told in filled("status", code=1).stderr
+    assert value(filled("status", "--json", code=1))["error"]["type"] == type(error).__name__
+
+
+def test_arguments_that_are_no_text_are_usage_errors(filled: Run) -> None:
+    for wrong in (["put", "k\udcff", "x"], ["put", "k", "x\udcff"], ["ls", "--label", "a=\udcff"],
+                  ["status", "--scope", "\udcff"], ["status", "--store", "\udcff"]):  # fmt: skip
+        assert "expected UTF-8 text" in filled(*wrong, code=2).stderr
+    filled("ls", "--epochs", "1:" + "9" * 5000, code=2)
+    assert "nested too deep" in filled("put", "k", "--content-json", "[" * 100_000, code=1).stderr
+    filled("put", "k", "x", "--max-cascade", "9" * 5000, code=2)
+
+
 # -- as a process ------------------------------------------------------------------------------------------------------
 
 
@@ -405,6 +491,7 @@ def test_as_a_process(tmp_path: Path) -> None:
     missing = process("status", "--json", cwd=tmp_path)
     assert (missing.returncode, json.loads(missing.stdout)["error"]["type"]) == (1, "MissingStoreError")
     assert missing.stderr.startswith("error: open: store 'agent.db' does not exist")
+    assert process("init", cwd=tmp_path).returncode == 0
     assert process("put", "doc", "-", cwd=tmp_path, input="text").returncode == 0
     assert process("derive", "sum", "text", "--kind", "summary", "--optional", "doc", "--operator", "sum@1", cwd=tmp_path).returncode == 0  # fmt: skip # noqa: E501
     assert process("correct", "doc", "better", cwd=tmp_path).returncode == 0
@@ -413,3 +500,16 @@ def test_as_a_process(tmp_path: Path) -> None:
     assert json.loads(repaired.stdout)["published"] == 1
     assert json.loads(process("show", "sum", "--json", cwd=tmp_path).stdout)["content"] == "better"
     assert process("nothing", cwd=tmp_path).returncode == 2
+
+
+def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
+    with mr.open(tmp_path / "agent.db") as store:
+        store.put("doc", "line\n" * 2_000_000)
+    command = [sys.executable, "-c", "from memorepair.cli import main; main()", "show", "doc"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        running.stdout.read(10)
+        running.stdout.close()
+        assert running.stderr.read() == b""
+        assert running.wait(60) in (0, 1)  # some releases of click take a broken pipe for an end

@@ -344,7 +344,8 @@ def test_hostile_filters_are_values__langgraph_5666(tmp_path: Path) -> None:
         mine.put("own", "x")
         assert mine.find(labels={hostile: hostile}) == []
         assert mine.find(prefix=hostile) == []
-        assert mine.find(kind=hostile) == []
+        with pytest.raises(mr.InvalidRequestError):
+            mine.find(kind=hostile)
         assert mine.find(namespace=hostile) == []
         with pytest.raises(mr.UnknownKeyError):
             mine.delete(hostile)
@@ -378,3 +379,156 @@ def test_a_full_store_changes_nothing__dvc_10413(tmp_path: Path) -> None:
         assert store.visible(made.values()).all()
         db.pragma("max_page_count", 1_000_000)
         assert store.correct("p", "x" * 100_000, event_id="e1").withdrawn == 4
+
+
+# -- what our own reviewers broke --------------------------------------------------------------------------------------
+
+
+def reusing() -> mr.Rules:
+    rules = mr.Rules()
+    rules.operator("echo", version="2")(lambda job: mr.Draft("reuse " + job.old()))
+    return rules
+
+
+def summary_of_two(store: mr.Store) -> None:
+    x, z = store.put("x", "SECRET"), store.put("z", "fine")
+    store.derive("y", "SECRET fine", kind="summary", optional=[x, z], operator="echo@1")
+
+
+def test_old_content_is_refused_after_a_delete_that_was_abandoned(store: mr.Store) -> None:
+    summary_of_two(store)
+    store.delete("x", event_id="d")
+    store.correct("z", "finer")
+    store.abandon("d")
+    assert repair_all(store, reusing())["y"].fate == "failed"
+
+
+def test_old_content_is_refused_after_a_delete_that_came_after_the_plan(store: mr.Store) -> None:
+    summary_of_two(store)
+    store.correct("z", "finer")
+    plan = mr.plan(store, None, reusing(), cost_weight=0)
+    store.delete("x")
+    assert "reads_old" in mr.repair(store, plan, reusing())["y"].reason
+
+
+def test_what_was_made_from_old_content_rests_on_its_parents(store: mr.Store) -> None:
+    summary_of_two(store)
+    store.put("x", "another truth", supersede=True)
+    store.correct("z", "finer")
+    report = repair_all(store, reusing())
+    assert (report["y"].fate, report["y"].has_read_old) == ("published", True)
+    assert store.get("y").completeness == "partial"
+    store.delete("x")
+    with pytest.raises(mr.WithdrawnError):
+        store.get("y")
+
+
+def test_a_parent_added_while_the_operator_ran_stops_the_publication(store: mr.Store) -> None:
+    secret = store.put("secret", "s")
+    made = chain(store)
+    store.correct("p", "y")
+    rules = mr.Rules()
+
+    @rules.operator("echo", version="2")
+    def echo(job: mr.Job) -> mr.Draft:
+        if job.key == "a":
+            store.add_parent(made["a"], secret)
+        return mr.Draft("made")
+
+    report = repair_all(store, rules)
+    assert (report["a"].fate, report["b"].fate) == ("stalled", "blocked")
+    assert "a parent was added" in report["a"].reason
+    repair_all(store)
+    assert secret.version in store.get("a").parents
+
+
+def test_an_edge_that_comes_late_reaches_every_version_that_says_the_same(store: mr.Store) -> None:
+    secret, other = store.put("secret", "s"), store.put("other", "o")
+    y = store.derive("y", "text", kind="summary", parents=[other])
+    store.put("y", "text", kind="summary", title="Y")
+    store.add_parent(y, secret)
+    store.delete("secret")
+    with pytest.raises(mr.WithdrawnError):
+        store.get("y")
+
+
+def test_deleting_a_version_takes_those_that_say_the_same(store: mr.Store) -> None:
+    bad = store.put("doc", "bad")
+    store.put("doc", "bad", title="T")
+    assert store.delete(bad).withdrawn == 1
+    with pytest.raises(mr.WithdrawnError):
+        store.get("doc")
+
+
+def test_a_correction_of_something_derived_still_goes_with_its_source(store: mr.Store) -> None:
+    made = chain(store)
+    store.correct("b", "by hand")
+    assert (store.get("b").parents, store.get("b").completeness) == ((made["a"].version,), "partial")
+    store.delete("p")
+    with pytest.raises(mr.WithdrawnError):
+        store.get("b")
+
+
+def test_a_batch_that_is_over_writes_nothing_more(store: mr.Store) -> None:
+    with store.batch() as batch:
+        batch.put("a", "1")
+    with pytest.raises(mr.InvalidRequestError, match="ended"):
+        batch.put("b", "2")
+
+
+def test_times_past_the_calendar_are_refused(store: mr.Store) -> None:
+    from datetime import UTC, datetime
+
+    with pytest.raises(mr.InvalidRequestError):
+        store.put("a", "x", expires_at=datetime.max.replace(tzinfo=UTC))
+    assert store.find() == []
+
+
+@pytest.mark.parametrize("cost", [mr.Cost(-5, "t"), mr.Cost(2**70, "t"), mr.Cost(1, "\udc80"), mr.Cost(1, "\x1b[31mX")])
+def test_costs_made_by_hand_are_checked_too(store: mr.Store, cost: mr.Cost) -> None:
+    with pytest.raises(mr.InvalidAmountError):
+        store.derive("a", "x", kind="cache", cost=cost)
+    summary_of_two(store)
+    store.correct("z", "finer")
+    rules = mr.Rules()
+    rules.operator("echo", version="2")(lambda job: mr.Draft("x", cost=cost))  # type: ignore[arg-type]
+    assert repair_all(store, rules)["y"].fate == "failed"
+
+
+@pytest.mark.parametrize("weight", ["1e99999999", "9" * 5000, "1/" + "9" * 5000])
+def test_numbers_without_measure_are_refused_at_once(store: mr.Store, weight: str) -> None:
+    chain(store)
+    store.correct("p", "y")
+    with pytest.raises(mr.InvalidAmountError):
+        mr.plan(store, None, echo_rules(), cost_weight=weight)
+
+
+def test_what_has_expired_is_never_told_as_published(tmp_path: Path) -> None:
+    from datetime import UTC, datetime
+
+    now = [0]
+    with mr.open(tmp_path / "a.db", clock=lambda: now[0]) as store:
+        p = store.put("p", "x")
+        ends = datetime(1970, 1, 1, 0, 0, 10, tzinfo=UTC)
+        store.derive("y", "x", kind="cache", parents=[p], operator="echo@1", expires_at=ends)
+        store.correct("p", "y")
+        now[0] = 11_000_000
+        assert mr.plan(store, None, echo_rules(), cost_weight=0)["y"].decision == "blocked"
+        assert store.put("z", "x", expires_at=ends).state == "expired"
+
+
+def test_validators_see_the_inputs_that_were_read(store: mr.Store) -> None:
+    chain(store)
+    store.correct("p", "better")
+    rules = mr.Rules()
+
+    @rules.operator("echo", version="2")
+    def echo(job: mr.Job) -> mr.Draft:
+        job.inputs["p"] = "whatever suits"
+        return mr.Draft("whatever suits")
+
+    @rules.validator("same as its input", kinds=["cache"])
+    def same(job: mr.Job, draft: mr.Draft) -> mr.Verdict:
+        return mr.passed() if draft.content == job.inputs["p"] else mr.failed("it is not what was read")
+
+    assert repair_all(store, rules)["a"].fate == "failed"

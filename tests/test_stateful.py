@@ -376,6 +376,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     def teardown(self):
         self.store.close()
+        self.backend.close()
 
     # -- after each step -------------------------------------------------------------------------------------------
 
@@ -449,6 +450,7 @@ class FileMachine(StoreMachine):
 
     def reopened_backend(self):
         self.store.close()
+        self.backend.close()
         return mr.SqliteBackend(self.backend.path)
 
     def teardown(self):

@@ -23,7 +23,7 @@ def checked_name(text: object, what: str = "key") -> str:
         raise InvalidKeyError(f"{what}: expected a str, got {type(text).__name__}; names are text")
     if text.isascii() and text.isprintable() and 0 < len(text) <= MAX_NAME_BYTES and text[0] != " " != text[-1]:
         return text
-    _check_code_points(text, what)
+    checked_code_points(text, what)
     if text != text.strip():
         raise InvalidKeyError(f"{what} {text!r}: expected no outer white space; strip it first")
     size = len(text.encode())
@@ -38,7 +38,7 @@ def checked_title(text: object) -> str | None:
         return None
     if not isinstance(text, str):
         raise InvalidKeyError(f"title: expected a str or None, got {type(text).__name__}")
-    _check_code_points(text, "title")
+    checked_code_points(text, "title")
     if len(text.encode()) > MAX_TITLE_BYTES:
         raise InvalidKeyError(f"title: expected at most {MAX_TITLE_BYTES} UTF-8 bytes, got {len(text.encode())}")
     return text
@@ -65,7 +65,10 @@ def checked_labels(labels: Mapping[str, str] | None) -> dict[str, str]:
     return dict(sorted(pairs.items()))
 
 
-def _check_code_points(text: str, what: str) -> None:
+def checked_code_points(text: str, what: str) -> None:
+    """Raise InvalidKeyError unless `text` is a str without forbidden code points, in NFC."""
+    if not isinstance(text, str):
+        raise InvalidKeyError(f"{what}: expected a str, got {type(text).__name__}")
     for position, char in enumerate(text):
         category = unicodedata.category(char)
         if category in ("Cc", "Cs") or char in _BIDI_CONTROLS:

@@ -72,7 +72,8 @@ def refusal(answer: Gap) -> RefusalError:
 
 def written(writer: Writer, row: VersionRow, content: Any) -> Artifact:
     """Return what a write left standing, as an Artifact; a version born withdrawn says so in `state`."""
-    state = "withdrawn" if row.origin == "late" else "visible"
+    is_over = row.expires_at is not None and row.expires_at <= writer.now_micros
+    state = "withdrawn" if row.origin == "late" else "expired" if is_over else "visible"
     return Artifact(**info_fields(row, state), content=content, token=writer.token_after)
 
 

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from memorepair.artifact import KINDS
 from memorepair.errors import InvalidRequestError
+from memorepair.keys import checked_code_points
 
 if TYPE_CHECKING:
     from memorepair.protocol import VersionRow
@@ -27,6 +29,18 @@ class Selector(msgspec.Struct, frozen=True, kw_only=True):
     namespace: str | None = None
     operator: str | None = None  # "name" or "name@version"
     epochs: tuple[int, int] | None = None  # first and last epoch of birth, both included
+
+    def __post_init__(self) -> None:
+        if self.kind is not None and self.kind not in KINDS:
+            raise InvalidRequestError(f"selector: kind: expected one of {', '.join(KINDS)}, got {self.kind!r}")
+        if not isinstance(self.prefix, str):
+            raise InvalidRequestError(f"selector: prefix: expected a str, got {type(self.prefix).__name__}")
+        for what, text in (("prefix", self.prefix), ("namespace", self.namespace), ("operator", self.operator)):
+            if text:
+                checked_code_points(text, what)
+        is_range = isinstance(self.epochs, tuple) and len(self.epochs) == 2
+        if self.epochs is not None and not (is_range and all(type(epoch) is int for epoch in self.epochs)):
+            raise InvalidRequestError(f"selector: epochs: expected (first, last), got {self.epochs!r}")
 
     def matches(self, row: VersionRow) -> bool:
         """Whether a version has everything that is asked for."""

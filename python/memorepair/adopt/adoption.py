@@ -2,8 +2,9 @@
 
 Contract: the whole file is read and checked before anything is written; a bad row is an InvalidRequestError with its
 line. Rows are written parents first in batches, each all or nothing. Adopting the same file again changes nothing; a
-changed digest is reported and, with `apply_changes`, all of them become one correct event. `count_served` tells which
-ids that the other store still serves are withdrawn here.
+changed digest is reported and, with `apply_changes`, all of them become one correct event. A derived row that is held
+here and has a digest that was never withdrawn was rebuilt elsewhere, and is derived anew from its parents as they are.
+`count_served` tells which ids that the other store still serves are withdrawn here.
 Invariants: nobody's word is made up: a derived row without parents is opaque, one with unknown parents is partial, and
 a row in a cycle of parents is opaque, without the edges of the cycle.
 Source: docs/SEMANTICS.md section 3 (completeness) and invariant I10.
@@ -21,7 +22,10 @@ import msgspec
 from memorepair.adopt.rows import Columns, Row, read_rows
 from memorepair.candidates import graph_of
 from memorepair.errors import InvalidRequestError
+from memorepair.events import Event, walk_history
+from memorepair.holds import find_holds
 from memorepair.keys import checked_name, escaped
+from memorepair.scope import View
 from memorepair.store import BatchWriter, Store
 
 BATCH_ROWS = 10_000
@@ -31,9 +35,11 @@ Progress = Callable[[str], None]
 
 class Adopted(msgspec.Struct, frozen=True, kw_only=True):
     """
-    What adopting a file did, or would do. `rows` = `added` + `unchanged` + changed + withdrawn rows.
+    What adopting a file did, or would do. `rows` = `added` + `unchanged` + changed + withdrawn + rebuilt rows.
 
-    Counts by kind, completeness and edges are of the added rows. `unknown_parents` and `cycles` are (id, parent id).
+    `withdrawn`: withdrawn here and left so. `rebuilt`: withdrawn and held here, and now derived anew. Counts by kind,
+    completeness and edges are of added and rebuilt rows. `unknown_parents` and `cycles` are (id, parent id).
+    `event_withdrawn`: what the correct event `event_id` withdrew, with the changed rows themselves.
     """
 
     rows: int
@@ -48,14 +54,16 @@ class Adopted(msgspec.Struct, frozen=True, kw_only=True):
     edges: int
     unknown_parents: tuple[tuple[str, str], ...]
     cycles: tuple[tuple[str, str], ...]
+    rebuilt: tuple[str, ...] = ()
     event_id: str | None = None
+    event_withdrawn: int = 0
     is_dry_run: bool = False
 
     def __str__(self) -> str:
         kinds = ", ".join(f"{kind} {count}" for kind, count in self.kinds.items())
         lines = [
             f"{self.rows} rows: {self.added} new, {self.unchanged} known and unchanged, {len(self.changed)} changed, "
-            f"{len(self.withdrawn)} withdrawn here",
+            f"{len(self.rebuilt)} rebuilt elsewhere, {len(self.withdrawn)} withdrawn here",
             f"  new: {kinds or 'none'}; complete {self.complete}, partial {self.partial}, opaque {self.opaque}; "
             f"{self.edges} edges",
         ]
@@ -64,8 +72,11 @@ class Adopted(msgspec.Struct, frozen=True, kw_only=True):
         if self.changed and self.event_id is None:
             lines.append(f"  changed digests, left alone without apply_changes: {_some(self.changed)}")
         if self.event_id is not None:
-            lines.append(f"  {len(self.changed)} changed digests are correct event {escaped(self.event_id)}")
-        lines.append("dry run: nothing was changed" if self.is_dry_run else f"done: {self.added} rows adopted")
+            digests = "1 changed digest is" if len(self.changed) == 1 else f"{len(self.changed)} changed digests are"
+            artifacts = "1 artifact" if self.event_withdrawn == 1 else f"{self.event_withdrawn} artifacts"
+            lines.append(f"  {digests} correct event {escaped(self.event_id)}: {artifacts} withdrawn")
+        adopted = self.added + len(self.rebuilt)
+        lines.append("dry run: nothing was changed" if self.is_dry_run else f"done: {adopted} rows adopted")
         return "\n".join(lines)
 
 
@@ -114,18 +125,25 @@ def adopt(
     rows = read_rows(path, file_format, columns or Columns())
     on_progress(f"{len(rows)} rows read")
     work = _Adoption(store, rows, completeness)
-    event_id = None
+    event = None
     if not dry_run:
         if apply_changes and work.changed:
             changes = {row.key: row.content for row in work.changed}
-            event_id = store.correct(changes, reason="adopt: the digest changed", confirm=confirm).event_id
+            event = store.correct(changes, reason="adopt: the digest changed", confirm=confirm)
         work.write(batch_rows, on_progress)
-    return work.result(event_id, dry_run)
+    return work.result(event, dry_run)
 
 
 def count_served(store: Store, ids: Iterable[str]) -> Served:
     """Tell which of the ids that another store serves are withdrawn here; blank lines are skipped."""
-    names = dict.fromkeys(name for line in ids if (name := line.strip()))
+    if isinstance(ids, (str, bytes)) or not isinstance(ids, Iterable):
+        raise InvalidRequestError(f"ids: expected several ids, got {type(ids).__name__}")
+    names: dict[str, None] = {}
+    for number, line in enumerate(ids, 1):
+        if not isinstance(line, str):
+            raise InvalidRequestError(f"ids: item {number}: expected text, got {type(line).__name__}")
+        if name := line.strip():
+            names[name] = None
     unknown = 0
     withdrawn = []
     with store.reading() as view:
@@ -149,6 +167,7 @@ class _Adoption:
         self.versions: dict[str, int] = {}  # heads of keys that the store knows, then of what is written
         self.changed: list[Row] = []
         self.withdrawn: list[str] = []
+        self.rebuilt: list[str] = []
         fresh = self._compare()
         self.unchanged = len(rows) - len(fresh) - len(self.changed) - len(self.withdrawn)
         self.unknown: list[tuple[str, str]] = []
@@ -161,10 +180,14 @@ class _Adoption:
         """Split off rows that the store has; digests decide."""
         fresh = []
         with self.store.reading() as view:
+            held = find_holds(view).by_version
             for row in self.rows:
                 head = view.head(row.key)
                 if head is None:
                     fresh.append(row)
+                elif head.head in held and _is_rebuilt(view, row, head.latest):
+                    fresh.append(row)
+                    self.rebuilt.append(row.key)
                 elif not view.barrier.is_visible(head.head, view.now_micros):
                     self.withdrawn.append(row.key)
                 elif view.row(head.head).digest != row.content.digest.encode():
@@ -236,12 +259,12 @@ class _Adoption:
         fields |= {role: parents, "completeness": self.completeness_of(row), "stale": "withdraw"}
         return batch.derive(row.key, row.content, **fields)
 
-    def result(self, event_id: str | None, dry_run: bool) -> Adopted:
+    def result(self, event: Event | None, dry_run: bool) -> Adopted:
         """Sum up."""
         inputs = Counter(self.completeness_of(row) for row in self.fresh)
         return Adopted(
             rows=len(self.rows),
-            added=len(self.fresh),
+            added=len(self.fresh) - len(self.rebuilt),
             unchanged=self.unchanged,
             changed=tuple(row.key for row in self.changed),
             withdrawn=tuple(self.withdrawn),
@@ -252,9 +275,19 @@ class _Adoption:
             edges=sum(map(len, self.edges.values())),
             unknown_parents=tuple(self.unknown),
             cycles=tuple(self.cycles),
-            event_id=event_id,
+            rebuilt=tuple(self.rebuilt),
+            event_id=event.event_id if event else None,
+            event_withdrawn=event.withdrawn if event else 0,
             is_dry_run=dry_run,
         )
+
+
+def _is_rebuilt(view: View, row: Row, latest: int) -> bool:
+    """Whether a row of a held key has content that is derived and was never withdrawn: going back is no rebuild."""
+    if not row.parents:
+        return False
+    digest = row.content.digest.encode()
+    return all(old.digest != digest or view.state(old) != "withdrawn" for old in walk_history(view, latest))
 
 
 def _pairs(what: str, pairs: tuple[tuple[str, str], ...]) -> list[str]:

@@ -1,7 +1,7 @@
 """Reading the rows of another store: JSON lines or CSV, every cell checked.
 
 Contract: `read_rows` returns every row of a file or raises InvalidRequestError with the line number of the first bad
-one. Text is data: nothing is normalised, guessed from a file's name, or executed.
+one; so does a file that cannot be read. Text is data: nothing is normalised, guessed from a file's name, or executed.
 """
 
 from __future__ import annotations
@@ -32,6 +32,11 @@ class Columns(msgspec.Struct, frozen=True, kw_only=True):
     labels: str = "labels"
     separator: str = ";"
 
+    def __post_init__(self) -> None:
+        for name, value in msgspec.structs.asdict(self).items():
+            if not isinstance(value, str) or not value:
+                raise InvalidRequestError(f"columns: {name}: expected text that is not empty, got {value!r}")
+
 
 class Row(msgspec.Struct, frozen=True):
     """One checked line."""
@@ -47,17 +52,30 @@ class Row(msgspec.Struct, frozen=True):
 
 
 def read_rows(path: str | os.PathLike[str], file_format: str, columns: Columns) -> list[Row]:
-    """Return every row of a file, checked. Raises InvalidRequestError with the line number."""
+    """Return every row of a file, checked. Raises InvalidRequestError, with the line number where there is one."""
     readers = {"jsonl": _json_lines, "csv": _csv_lines}
     if file_format not in readers:
         raise InvalidRequestError(f"file_format: expected 'jsonl' or 'csv', got {file_format!r}")
+    if not isinstance(path, (str, os.PathLike)):
+        raise InvalidRequestError(f"path: expected a path, got {type(path).__name__}")
+    try:
+        return _checked(readers[file_format](path), columns)
+    except MemorepairError:
+        raise
+    except OSError as error:
+        raise InvalidRequestError(f"{os.fspath(path)!r}: {error.strerror or error}; nothing was changed") from None
+    except ValueError as error:  # a name that no file can have
+        raise InvalidRequestError(f"path {os.fspath(path)!r}: {error}; nothing was changed") from None
+
+
+def _checked(records: Iterator[tuple[int, Mapping[str, Any]]], columns: Columns) -> list[Row]:
     rows: list[Row] = []
     lines: dict[str, int] = {}
-    for number, record in readers[file_format](path):
+    for number, record in records:
         try:
             row = _row(number, record, columns)
-        except MemorepairError as error:
-            raise InvalidRequestError(f"line {number}: {error}; nothing was changed") from None
+        except (MemorepairError, ValueError, RecursionError) as error:
+            raise InvalidRequestError(f"line {number}: {_problem(error)}; nothing was changed") from None
         if row.key in lines:
             raise InvalidRequestError(
                 f"line {number}: id {row.key!r} came on line {lines[row.key]} already; nothing was changed"
@@ -67,6 +85,10 @@ def read_rows(path: str | os.PathLike[str], file_format: str, columns: Columns) 
     return rows
 
 
+def _problem(error: Exception) -> str:
+    return "nested too deep" if isinstance(error, RecursionError) else str(error)
+
+
 def _json_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, Mapping[str, Any]]]:
     with open(path, "rb") as stream:
         for number, line in enumerate(stream, 1):
@@ -74,8 +96,8 @@ def _json_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, Mapping[str
                 continue
             try:
                 record = msgspec.json.decode(line)
-            except (msgspec.MsgspecError, UnicodeError) as error:
-                raise InvalidRequestError(f"line {number}: not JSON ({error}); nothing was changed") from None
+            except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+                raise InvalidRequestError(f"line {number}: not JSON ({_problem(error)}); nothing was changed") from None
             if not isinstance(record, dict):
                 raise InvalidRequestError(f"line {number}: expected a JSON object; nothing was changed")
             yield number, record

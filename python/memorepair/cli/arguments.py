@@ -245,9 +245,7 @@ def load_rules(text: str) -> Rules:
         except (Exception, SystemExit) as error:  # as above
             raise _unusable(text, f"{name}() failed ({_problem(error)})") from error
     if not isinstance(found, Rules):
-        raise _unusable(
-            text, f"expected a memorepair.Rules or a function that returns one, got {type(found).__name__}"
-        )
+        raise _unusable(text, f"expected a memorepair.Rules or a function that returns one, got {type(found).__name__}")
     return found
 
 

@@ -16,7 +16,8 @@ _PATH = click.Path(exists=True, dir_okay=False)
 @command(
     "adopt",
     click.argument("file", type=_PATH, required=False),
-    click.option("--from", "file_format", type=click.Choice(["jsonl", "csv"]), help="The file's format; otherwise told by its suffix."),
+    click.option("--from", "file_format", type=click.Choice(["jsonl", "csv"]),
+                 help="The file's format; otherwise its suffix tells."),
     click.option("--id-column", "id", default="id", show_default=True, help="Column of the key."),
     click.option("--digest-column", "digest", default="digest", show_default=True, help="Column of the digest."),
     click.option("--kind-column", "kind", default="kind", show_default=True, help="Column of the kind."),

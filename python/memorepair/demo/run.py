@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any
 
 import msgspec
@@ -268,7 +268,7 @@ class _Demo:
         """A filled store, and a second handle whose reads are measurements and count for nothing."""
         self.on_progress(f"filling a store with the memory of the {world} world")
         backend = SqliteBackend(":memory:" if path is None else path)
-        with open_store(backend, self.scope) as store:
+        with closing(backend), open_store(backend, self.scope) as store:
             with self._timed("build"):
                 remember(store, self.memory, world)
             yield store, open_store(backend, self.scope, count_reads=False)
