@@ -246,7 +246,7 @@ def test_scopes_are_apart(filled: Run) -> None:
         "scope 'typo' does not exist in this store; it has 'b', 'default'"
         in filled("ls", "--scope", "typo", code=1).stderr
     )
-    with mr.open("s.db") as store, store.reading() as view:
+    with mr.open("s.db") as store, store._reading() as view:
         assert view.scope.backend.scopes() == ["b", "default"]
 
 

@@ -76,7 +76,7 @@ def is_legal(store, lines):
     versions = {int(line.split()[1]): line.split()[2] for line in lines if line.startswith("version")}
     invariants.check_store(store)
     invariants.nothing_lost(store, versions, events_of(lines))
-    with store.reading() as view:
+    with store._reading() as view:
         known = [event.event_id for event in view.snapshot.events()]
         rows = list(view.snapshot.all_versions())
     for event_id in known:  # acknowledged or not: absent, or complete

@@ -100,7 +100,7 @@ def test_another_writer_makes_us_wait_then_busy_and_nothing_changes(path: Path) 
 def test_a_deferred_reader_never_breaks_a_write(path: Path) -> None:
     with mr.open(path) as store:
         made = chain(store)
-        with store.reading() as view:
+        with store._reading() as view:
             store.delete("p")
             assert view.visible_head("c") is not None  # the old snapshot stays whole
         assert not store.visible(made.values()).any()

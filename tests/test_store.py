@@ -390,12 +390,12 @@ def test_reads_and_gap_hits_are_counted_and_survive(tmp_path: Path) -> None:
             store.get("p")
         store.delete("p")
         store.get_many(["p", "p"])
-    with mr.open(tmp_path / "agent.db") as store, store.reading() as view:
+    with mr.open(tmp_path / "agent.db") as store, store._reading() as view:
         use = view.snapshot.uses(["p"])["p"]
         assert (use.reads, use.gaps) == (3, 2)
     with mr.open(tmp_path / "agent.db", count_reads=False) as store:
         store.get_many(["p"])
-    with mr.open(tmp_path / "agent.db") as store, store.reading() as view:
+    with mr.open(tmp_path / "agent.db") as store, store._reading() as view:
         assert view.snapshot.uses(["p"])["p"].gaps == 2
 
 
@@ -448,6 +448,10 @@ def test_open_without_create_makes_nothing(tmp_path: Path) -> None:
     with pytest.raises(mr.MissingStoreError, match="does not exist"):
         mr.open(path, create=False)
     assert not path.exists()
+    path.touch()
+    with pytest.raises(mr.MissingStoreError, match="empty"):
+        mr.open(path, create=False)
+    assert path.read_bytes() == b""
     mr.open(path, scope="real").close()
     with pytest.raises(mr.MissingStoreError, match="'real'"):
         mr.open(path, scope="rael", create=False)

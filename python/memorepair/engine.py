@@ -56,7 +56,7 @@ def repair(
         raise InvalidRequestError(f"publish: expected 'ready' or 'at_end', got {publish!r}")
     if plan.certificate != "verified":
         raise PlanError("repair: the plan's certificate is not verified; make it with memorepair.plan")
-    with store.reading() as view:
+    with store._reading() as view:
         if (plan.store, plan.scope) != (view.scope.backend.uuid, view.scope.name):
             raise PlanError(f"repair: the plan was made for scope {plan.scope!r} of another store; plan this one")
         if plan.epoch > view.epoch:
@@ -97,7 +97,7 @@ class _Run:
                 self._run()
             except BaseException as error:
                 # Whatever it was, the attempt is over: what was staged is dropped, everything rests withdrawn.
-                with suppress(MemorepairError), self.store.writing("attempt") as writer:
+                with suppress(MemorepairError), self.store._writing("attempt") as writer:
                     self._close(writer, "failed", f"{type(error).__name__} ended it")
                 raise
         self._finish(bool(selected))
@@ -114,7 +114,7 @@ class _Run:
     # -- the journal -----------------------------------------------------------------------------------------------
 
     def _begin(self, selected: tuple[str, ...]) -> None:
-        with self.store.writing("attempt") as writer:
+        with self.store._writing("attempt") as writer:
             self.attempt = AttemptRow(
                 attempt=writer.new_epoch,
                 state="staging",
@@ -131,7 +131,7 @@ class _Run:
     def _stage(self, item: PlanItem, row: VersionRow, made: Made) -> StageRow:
         number, body = self.attempt.attempt, made.body
         stage = StageRow(number, row, body.codec, body.body, item.head, self.seen[item.key], "staged")
-        with self.store.writing("stage") as writer:
+        with self.store._writing("stage") as writer:
             if not owns(writer, self.attempt):
                 raise OperatorError("another engine took this attempt over; its result is refused")
             writer.batch.stages.append(stage)
@@ -140,7 +140,7 @@ class _Run:
     def _publish(self) -> None:
         if not self.staged:
             return
-        with self.store.writing("publish") as writer:
+        with self.store._writing("publish") as writer:
             refused = publish(writer, self.attempt, self.staged.values())
         for key, stage in self.staged.items():
             if key in refused:
@@ -151,7 +151,7 @@ class _Run:
 
     def _finish(self, has_attempt: bool) -> None:
         number = self.attempt.attempt if has_attempt else 0
-        with self.store.writing("fates") as writer:
+        with self.store._writing("fates") as writer:
             known = writer.snapshot.fates(item.head for item in self.plan.items)
             for item in self.plan.items:
                 outcome = self.outcomes[item.key]
@@ -229,7 +229,7 @@ class _Run:
 
     def _with_old_parents(self, row: VersionRow, item: PlanItem) -> VersionRow:
         """What was made from the withdrawn content rests on all that the content rested on and that still stands."""
-        with self.store.reading() as view:
+        with self.store._reading() as view:
             old = view.row(item.head)
             known = {*row.required, *row.optional}
             more = {p for p in (*old.required, *old.optional) if p not in view.barrier.withdrawn and p < row.version}
@@ -238,7 +238,7 @@ class _Run:
 
     def _job(self, item: PlanItem, operator: Operator) -> tuple[Job, VersionRow]:
         """Gather the present inputs of a key; raises when a required one, or the last one, is missing."""
-        with self.store.reading() as view:
+        with self.store._reading() as view:
             head = view.head(item.key)
             if head is None or head.head != item.head:
                 # Looked at before the operator is paid; the fence looks again when it publishes.
@@ -300,7 +300,7 @@ class _Run:
         return found, tuple(key for key in absent if key not in inputs.required)
 
     def _younger_id(self) -> int:
-        with self.store.writing("allocate") as writer:
+        with self.store._writing("allocate") as writer:
             if not owns(writer, self.attempt):
                 raise _Overtaken("another engine took this attempt over")
             writer.batch.attempts.append(self.attempt)
@@ -312,7 +312,7 @@ class _Run:
 
     def _reader_of_old(self, item: PlanItem, operator: Operator) -> Callable[[], Any]:
         def read_old() -> Any:
-            with self.store.reading() as view:
+            with self.store._reading() as view:
                 # Every event that ever withdrew it counts, given up or not, and also one that came after the plan.
                 kinds = {event.kind for event, closure in view.closures() if item.head in closure}
                 forbidden = sorted(kinds & {"delete", "suspect"})

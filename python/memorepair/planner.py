@@ -152,7 +152,7 @@ def plan(
     weight = None if cost_weight is None else parse_cost_weight(cost_weight)
     if not isinstance(rules, Rules):
         raise InvalidRequestError(f"plan: rules: expected Rules, got {type(rules).__name__}")
-    with store.reading() as view:
+    with store._reading() as view:
         candidates = find_candidates(view, event_id, keys, rules)
         base = cost_base(view, candidates)
     # The schedule is user code: it runs when the read is over.

@@ -29,6 +29,7 @@ from memorepair.errors import (
     ClosedStoreError,
     DamagedStoreError,
     InvalidRequestError,
+    MissingStoreError,
     NewerSchemaError,
     StoreBusyError,
     StoreError,
@@ -67,13 +68,16 @@ class SqliteBackend:
     """
     Rows in one SQLite file, or in memory shared by the connections of this object.
 
-    `vfs` is for fault injection: a VFS that stands on `checksum_vfs()`.
+    `create` makes a missing or empty file a store. `vfs` is for fault injection: a VFS that stands on `checksum_vfs()`.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, timeout_seconds: float = 5.0, vfs: str | None = None) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], *, timeout_seconds: float = 5.0, create: bool = True, vfs: str | None = None
+    ) -> None:
         self.path = os.fspath(path)
         self._timeout_ms = int(timeout_seconds * 1000)
         self._vfs = vfs
+        self._create = create
         self._pid = os.getpid()
         self._lock = threading.Lock()
         self._gate = threading.Lock()
@@ -96,7 +100,9 @@ class SqliteBackend:
     # -- opening ---------------------------------------------------------------------------------------------------
 
     def _connect(self) -> apsw.Connection:
-        flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI * self._in_memory
+        flags = (
+            apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE * self._create | apsw.SQLITE_OPEN_URI * self._in_memory
+        )
         vfs = None if self._in_memory else self._vfs or checksum_vfs()
         connection = apsw.Connection(self._target, flags=flags, vfs=vfs)
         connection.set_busy_timeout(self._timeout_ms)
@@ -128,6 +134,10 @@ class SqliteBackend:
                 )
             if version < SCHEMA_VERSION:
                 raise DamagedStoreError(f"open {self.path}: schema {version} was never released; restore a backup")
+        elif not self._create and not tables and not application:
+            raise MissingStoreError(
+                f"open {self.path}: the file is empty, there is no store in it; make it, or check the path"
+            )
         elif tables or application:
             raise DamagedStoreError(
                 f"open {self.path}: a database of another program; expected a memorepair store, pick another path"

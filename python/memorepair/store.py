@@ -79,7 +79,7 @@ def open_store(
         raise InvalidRequestError(f"open: timeout_seconds: expected 0 to 1e6, got {timeout_seconds!r}")
     if not create and not os.path.exists(path):
         raise MissingStoreError(f"open: store {os.fspath(location)!r} does not exist; make it, or check the path")
-    backend = SqliteBackend(location, timeout_seconds=timeout_seconds)
+    backend = SqliteBackend(location, timeout_seconds=timeout_seconds, create=create)
     try:
         return _scope_store(backend, name, clock, create, limit, count_reads, owns_backend=True)
     except BaseException:
@@ -450,13 +450,13 @@ class Store:
         return fsck(self._scope)
 
     @contextmanager
-    def reading(self) -> Iterator[View]:
+    def _reading(self) -> Iterator[View]:
         """Yield the newest committed state, for the planner, the engine and reports."""
         with self._scope.read() as view:
             yield view
 
     @contextmanager
-    def writing(self, kind: str) -> Iterator[Writer]:
+    def _writing(self, kind: str) -> Iterator[Writer]:
         """Yield a transaction behind the gate, for the engine."""
         with self._scope.write(kind) as writer:
             yield writer

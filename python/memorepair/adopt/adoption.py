@@ -146,7 +146,7 @@ def count_served(store: Store, ids: Iterable[str]) -> Served:
             names[name] = None
     unknown = 0
     withdrawn = []
-    with store.reading() as view:
+    with store._reading() as view:
         for name in names:
             head = view.head(checked_name(name, "id"))
             if head is None:
@@ -179,7 +179,7 @@ class _Adoption:
     def _compare(self) -> list[Row]:
         """Split off rows that the store has; digests decide."""
         fresh = []
-        with self.store.reading() as view:
+        with self.store._reading() as view:
             held = find_holds(view).by_version
             for row in self.rows:
                 head = view.head(row.key)
@@ -219,7 +219,7 @@ class _Adoption:
         return [fresh[int(node)] for node in graph_of(acyclic).order()] if fresh else []
 
     def _known(self, keys: set[str]) -> set[str]:
-        with self.store.reading() as view:
+        with self.store._reading() as view:
             return {key for key in keys if view.head(key) is not None}
 
     def completeness_of(self, row: Row) -> str:
@@ -234,7 +234,7 @@ class _Adoption:
     def write(self, batch_rows: int, on_progress: Progress) -> None:
         """Write the new rows in batches; a parent that was withdrawn meanwhile makes a row born withdrawn."""
         outside = {parent for parents in self.edges.values() for parent in parents} - {row.key for row in self.fresh}
-        with self.store.reading() as view:
+        with self.store._reading() as view:
             for key in outside:
                 head = view.head(key)
                 assert head is not None

@@ -168,7 +168,7 @@ def check_matches(store: Store, roots: list[str] | Selector, event_id: str | Non
     """Refuse a selector that takes nothing, unless the event is known and only gives its reply again."""
     if not isinstance(roots, Selector):
         return
-    with store.reading() as view:
+    with store._reading() as view:
         is_known = event_id is not None and view.snapshot.event(event_id) is not None
         if not is_known and next(roots.keys(view), None) is None:
             raise UnknownKeyError("no visible artifact matches; nothing was changed. See 'memorepair ls'")

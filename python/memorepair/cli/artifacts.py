@@ -84,7 +84,7 @@ def put(
     """
     body = read_content(content, content_file, content_json)
     with session.open(max_cascade) as store:
-        with store.reading() as view:
+        with store._reading() as view:
             before = view.epoch
         artifact = store.put(key, body, labels=read_labels(labels), **fields)
         made = [] if artifact.epoch <= before else [e for e in store.events() if e.epoch == artifact.epoch]
@@ -169,7 +169,7 @@ def ls(session: Session, held: bool, history: str | None, **selection: Any) -> N
         elif held:
             found = _held(store, selector)
         else:
-            with store.reading() as view:
+            with store._reading() as view:
                 found = reading.find(view, selector, None)
     lines = [_line(info) for info in found]
     state = "held" if held else "visible"
@@ -178,7 +178,7 @@ def ls(session: Session, held: bool, history: str | None, **selection: Any) -> N
 
 
 def _held(store: Store, selector: Selector) -> list[VersionInfo]:
-    with store.reading() as view:
+    with store._reading() as view:
         rows = view.snapshot.versions(sorted(find_holds(view).by_version)).values()
         found = [VersionInfo(**info_fields(row, "withdrawn")) for row in rows if selector.matches(row)]
     return sorted(found, key=lambda info: info.key.encode())

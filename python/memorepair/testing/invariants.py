@@ -26,7 +26,7 @@ def check_store(store: Store) -> None:
 
 def no_stale_served(store: Store) -> None:
     """I1: what `get_many` and `find` serve is in no event's closure, and each key serves its head or a reason."""
-    with store.reading() as view:
+    with store._reading() as view:
         stale = {int(version): event.event_id for event, closure in view.closures() for version in closure.ids()}
         keys = [head.key for head, _ in view.snapshot.heads()]
     found = {info.key: info.version for info in store.find()}
@@ -43,7 +43,7 @@ def no_stale_served(store: Store) -> None:
 
 def predecessor_closed(store: Store) -> None:
     """I2: no parent of a visible version is withdrawn, staged or missing."""
-    with store.reading() as view:
+    with store._reading() as view:
         for version in map(int, view.barrier.visible_heads().ids()):
             row = view.row(version)
             for parent in (*row.required, *row.optional):
@@ -73,7 +73,7 @@ def counts_agree(store: Store) -> None:
 
 def nothing_lost(store: Store, acknowledged: Mapping[int, str], event_ids: Iterable[str] = ()) -> None:
     """I3: every acknowledged version (number -> key) and event is still there."""
-    with store.reading() as view:
+    with store._reading() as view:
         for number, key in acknowledged.items():
             row = view.snapshot.version(number)
             assert row is not None, f"version {number} of {key!r} was acknowledged and is gone"
@@ -85,7 +85,7 @@ def nothing_lost(store: Store, acknowledged: Mapping[int, str], event_ids: Itera
 
 def withdrawn_set(store: Store) -> frozenset[int]:
     """Every withdrawn version, for `barrier_monotone`."""
-    with store.reading() as view:
+    with store._reading() as view:
         return frozenset(map(int, view.barrier.withdrawn.ids()))
 
 
@@ -96,7 +96,7 @@ def barrier_monotone(before: frozenset[int], after: frozenset[int]) -> None:
 
 def cascade_is_withdrawn(store: Store, event_id: str) -> None:
     """Phase 1: the whole closure of an acknowledged event is withdrawn, and closed under edges."""
-    with store.reading() as view:
+    with store._reading() as view:
         closure = next((closure for event, closure in view.closures() if event.event_id == event_id), None)
         assert closure is not None, f"event {event_id!r} is gone"
         gone = set(map(int, closure.ids()))
