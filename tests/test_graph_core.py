@@ -164,3 +164,15 @@ def test_readers_and_a_writer_share_a_graph() -> None:
         reader.join()
     assert not wrong
     assert graph.reach(ids([0])).count() == 4000
+
+
+def test_no_object_is_ever_handed_out_with_nothing_inside() -> None:
+    from memorepair import _core
+
+    for kind in (_core.Closure, _core.Certificate, _core.ProvenanceGraph):
+        with pytest.raises(TypeError, match="made by the library only"):
+            kind.__new__(kind)
+        with pytest.raises(TypeError):
+            kind()
+    bare = _core.Mask.__new__(_core.Mask)
+    assert (bare.size, bare.count(), bare | bare) == (0, 0, _core.Mask(0))

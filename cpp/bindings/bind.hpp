@@ -66,6 +66,16 @@ private:
     std::optional<py::gil_scoped_release> release_;
 };
 
+// A class that only the library makes: without this, Cls.__new__(Cls) would hand out an object with nothing inside.
+inline PyObject* refuse_new(PyTypeObject* type, PyObject* /*args*/, PyObject* /*kwargs*/) {
+    PyErr_Format(PyExc_TypeError, "%s: made by the library only, it cannot be called", type->tp_name);
+    return nullptr;
+}
+
+inline py::custom_type_setup made_by_library() {
+    return py::custom_type_setup([](PyHeapTypeObject* heap) { heap->ht_type.tp_new = &refuse_new; });
+}
+
 // `dtype` is given because bool arrays travel as bytes.
 template <class Vector>
 py::array array_out(Vector values, const py::dtype& dtype) {

@@ -59,7 +59,7 @@ std::string repr(const GraphHandle& handle) {
 
 void bind_graph(py::module_& module) {
     py::classh<GraphHandle>(module, "ProvenanceGraph",
-                            "An influence graph that only grows. Safe to share among threads.", py::is_final())
+                            "An influence graph that only grows. Safe to share among threads.", py::is_final(), made_by_library())
         .def_static("from_edges", &from_edges, py::arg("num_nodes"), py::arg("sources"), py::arg("targets"),
                     "Nodes 0 to num_nodes - 1; sources[i] influences targets[i] (uint32). Self edges are dropped, "
                     "duplicates merged. Raises NodeRangeError, InvalidGraphError, CapacityError.")

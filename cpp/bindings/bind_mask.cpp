@@ -86,10 +86,21 @@ std::string repr(const Mask& mask) {
     return "Mask(size=" + std::to_string(mask.size()) + ", count=" + std::to_string(mask.count()) + ")";
 }
 
+// Mask.__new__(Mask) gives the empty mask, not an object with nothing inside; Mask(...) goes on to its constructor.
+PyObject* new_mask(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+    const bool is_bare = PyTuple_GET_SIZE(args) == 0 && (kwargs == nullptr || PyDict_GET_SIZE(kwargs) == 0);
+    return is_bare ? py::cast(Mask(0)).release().ptr() : py::detail::make_new_instance(type);
+}
+
+py::custom_type_setup never_empty() {
+    return py::custom_type_setup([](PyHeapTypeObject* heap) { heap->ht_type.tp_new = &new_mask; });
+}
+
 }  // namespace
 
 void bind_mask(py::module_& module) {
-    py::classh<Mask>(module, "Mask", "An immutable set of node ids below `size`.", py::is_final())
+    py::classh<Mask>(module, "Mask", "An immutable set of node ids below `size`.", py::is_final(),
+                     never_empty())
         .def(py::init([](const py::object& size) { return Mask(count_in(size, "size")); }), py::arg("size") = 0,
              "The empty set below `size`.")
         .def_static("from_ids", &from_ids, py::arg("ids"), py::arg("size"),
