@@ -81,6 +81,9 @@ def parse_cost(cost: str | Cost | None, what: str = "cost") -> Cost | None:
         if not (is_whole and isinstance(cost.unit, str) and _UNIT.fullmatch(cost.unit)):
             raise InvalidAmountError(f"{what}: expected micro-units from 0 below 2**62 and a unit, got {brief(cost)}")
         return cost
+    number, _, unit = cost.partition(" ") if isinstance(cost, str) else ("", "", "")
+    if unit.isalpha() and len(unit) <= 32 and number.isdigit() and len(number) <= 12 and (number + unit).isascii():
+        return Cost(int(number) * MICRO, unit)  # "250 tokens", as most are
     match = _COST.match(cost) if isinstance(cost, str) else None
     if match is None:
         raise InvalidAmountError(f"{what}: expected a number >= 0 and a unit, such as '250 tokens', got {brief(cost)}")
