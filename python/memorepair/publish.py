@@ -68,8 +68,9 @@ def publish(writer: Writer, attempt: AttemptRow, batch: Iterable[StageRow]) -> d
     """Publish what passes the fence; return the reasons of what does not."""
     staged = sorted(batch, key=lambda stage: stage.row.version)
     refused = fence(writer, attempt, staged)
+    is_ours = owns(writer, attempt)
     for stage in staged:
-        if owns(writer, attempt):
+        if is_ours:
             writer.batch.unstaged.append((stage.attempt, stage.row.version))
         if stage.row.key in refused:
             continue
