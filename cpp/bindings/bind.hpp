@@ -26,6 +26,7 @@ void bind_errors(py::module_& module);
 void bind_mask(py::module_& module);
 void bind_graph(py::module_& module);
 void bind_closure(py::module_& module);
+void bind_frontier(py::module_& module);
 
 template <class T>
 std::span<const T> array_in(py::handle object, const char* name, const char* dtype) {
@@ -49,6 +50,33 @@ inline std::span<const NodeId> ids_in(py::handle object, const char* name) {
 
 inline std::span<const Weight> weights_in(py::handle object, const char* name) {
     return array_in<Weight>(object, name, "int64");
+}
+
+// The bytes of anything that has a contiguous buffer, without a copy. They may change while they are read.
+class BytesIn {
+public:
+    BytesIn(py::handle object, const char* name) {
+        if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_SIMPLE) != 0) {
+            PyErr_Clear();
+            throw py::type_error(std::string(name) + ": expected bytes or another contiguous buffer, got " +
+                                 Py_TYPE(object.ptr())->tp_name);
+        }
+    }
+    BytesIn(const BytesIn&) = delete;
+    BytesIn& operator=(const BytesIn&) = delete;
+    ~BytesIn() { PyBuffer_Release(&view_); }
+
+    std::span<const std::uint8_t> span() const noexcept {
+        return {static_cast<const std::uint8_t*>(view_.buf), static_cast<std::size_t>(view_.len)};
+    }
+
+private:
+    Py_buffer view_{};
+};
+
+template <class Bytes>
+py::bytes bytes_out(const Bytes& data) {
+    return {reinterpret_cast<const char*>(data.data()), data.size()};
 }
 
 // Releases the GIL for long work only: whoever gives it away queues behind every other Python thread to get it back,
@@ -76,19 +104,25 @@ inline py::custom_type_setup made_by_library() {
     return py::custom_type_setup([](PyHeapTypeObject* heap) { heap->ht_type.tp_new = &refuse_new; });
 }
 
-// `dtype` is given because bool arrays travel as bytes.
+// `dtype` is given because bool arrays travel as bytes. The capsule and the flag are set by hand: pybind11's own ways
+// cost as much as a small kernel.
 template <class Vector>
 py::array array_out(Vector values, const py::dtype& dtype) {
     auto owner = std::make_unique<Vector>(std::move(values));
-    Vector* const raw = owner.get();
-    const py::capsule capsule(raw, [](void* pointer) { delete static_cast<Vector*>(pointer); });
-    (void)owner.release();  // the capsule owns it from here on
-    py::array array(dtype, {static_cast<py::ssize_t>(raw->size())}, {dtype.itemsize()}, raw->data(), capsule);
-    array.attr("flags").attr("writeable") = false;
+    const auto capsule = py::reinterpret_steal<py::object>(PyCapsule_New(owner.get(), nullptr, [](PyObject* self) {
+        delete static_cast<Vector*>(PyCapsule_GetPointer(self, nullptr));
+    }));
+    if (!capsule) {
+        throw py::error_already_set();
+    }
+    const Vector& kept = *owner.release();  // the capsule owns it from here on
+    py::array array(dtype, {static_cast<py::ssize_t>(kept.size())}, {dtype.itemsize()}, kept.data(), capsule);
+    py::detail::array_proxy(array.ptr())->flags &= ~py::detail::npy_api::NPY_ARRAY_WRITEABLE_;
     return array;
 }
 
-inline py::array ids_out(std::vector<NodeId> ids) {
+template <class Vector>
+py::array ids_out(Vector ids) {
     return array_out(std::move(ids), py::dtype::of<NodeId>());
 }
 

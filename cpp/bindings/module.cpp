@@ -3,9 +3,10 @@
 #include "bind.hpp"
 
 PYBIND11_MODULE(_core, module) {
-    module.doc() = "Exact kernels over influence graphs: reach, masks, order and maximum closure.";
+    module.doc() = "Exact kernels over influence graphs: reach, masks, order, maximum closure and its whole frontier.";
     memorepair::bindings::bind_errors(module);
     memorepair::bindings::bind_mask(module);
     memorepair::bindings::bind_graph(module);
     memorepair::bindings::bind_closure(module);
+    memorepair::bindings::bind_frontier(module);
 }

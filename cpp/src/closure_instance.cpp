@@ -2,8 +2,10 @@
 #include "closure_instance.hpp"
 
 #include <algorithm>
+#include <string>
 
 #include "adjacency.hpp"
+#include "components.hpp"
 #include "memorepair/errors.hpp"
 
 namespace memorepair {
@@ -11,32 +13,24 @@ namespace memorepair {
 namespace {
 
 // Bits of the nodes that may be selected.
-std::vector<std::uint64_t> allowed_nodes(const ProvenanceGraph& graph, const ClosureProblem& problem) {
+std::vector<std::uint64_t> allowed_nodes(const ProvenanceGraph& graph, const Mask* executable, const Mask* within) {
     const std::uint64_t num_nodes = graph.num_nodes();
     std::vector<std::uint64_t> allowed(num_words(num_nodes), ~std::uint64_t{0});
-    if (problem.within != nullptr) {
-        allowed = problem.within->to_words(num_nodes);
+    if (within != nullptr) {
+        allowed = within->to_words(num_nodes);
     } else if ((num_nodes & 63) != 0) {
         allowed.back() = (std::uint64_t{1} << (num_nodes & 63)) - 1;
     }
-    Wide sum = 0;
-    for_each_bit(allowed, [&](NodeId node) {
-        const Wide weight = problem.weights[node];
-        sum += weight < 0 ? -weight : weight;
-    });
-    if (sum > kMaxWeightSum) {
-        throw WeightOverflow("weights: expected a sum of absolute values of at most 2^62, got more; scale them down");
-    }
-    if (problem.executable == nullptr) {
+    if (executable == nullptr) {
         return allowed;
     }
-    const std::vector<std::uint64_t> executable = problem.executable->to_words(num_nodes);
+    const std::vector<std::uint64_t> can_run = executable->to_words(num_nodes);
     std::vector<NodeId> excluded;
     for (std::size_t w = 0; w < allowed.size(); ++w) {
-        for (std::uint64_t rest = allowed[w] & ~executable[w]; rest != 0; rest &= rest - 1) {
+        for (std::uint64_t rest = allowed[w] & ~can_run[w]; rest != 0; rest &= rest - 1) {
             excluded.push_back(static_cast<NodeId>(w * 64 + static_cast<unsigned>(std::countr_zero(rest))));
         }
-        allowed[w] &= executable[w];
+        allowed[w] &= can_run[w];
     }
     while (!excluded.empty()) {
         const NodeId node = excluded.back();
@@ -51,26 +45,92 @@ std::vector<std::uint64_t> allowed_nodes(const ProvenanceGraph& graph, const Clo
     return allowed;
 }
 
-// Histories are written in order, so most graphs show at a glance that they have no cycle.
-bool runs_one_way(const Csr& csr) {
+[[noreturn]] void refuse_arcs(std::uint64_t num_arcs) {
+    throw Capacity("closure: expected at most " + std::to_string(kMaxKernelArcs) + " edges between candidates, got " +
+                   std::to_string(num_arcs));
+}
+
+// Histories are written in order, so most graphs show at a glance that they have no cycle: all arcs run down the ids,
+// or all up.
+struct Direction {
     bool down = true;
     bool up = true;
-    for (NodeId node = 0; node < csr.num_nodes(); ++node) {
-        for (const NodeId head : csr.neighbours(node)) {
-            down = down && head < node;
-            up = up && head > node;
-        }
-        if (!down && !up) {
-            return false;
+};
+
+Direction direction_of(const Needs& needs) {
+    Direction out;
+    for (NodeId node = 0; node < needs.num_nodes() && (out.down || out.up); ++node) {
+        for (const NodeId head : needs.of(node)) {
+            out.down = out.down && head < node;
+            out.up = out.up && head > node;
         }
     }
-    return true;
+    return out;
+}
+
+void turn_round(Instance& instance) {
+    const NodeId num_nodes = instance.needs.num_nodes();
+    Needs turned;
+    turned.first.reserve(std::size_t{num_nodes} + 1);
+    turned.heads.reserve(instance.needs.heads.size());
+    for (NodeId node = num_nodes; node-- > 0;) {
+        turned.first.push_back(turned.num_arcs());
+        for (const NodeId head : instance.needs.of(node)) {
+            turned.heads.push_back(num_nodes - 1 - head);
+        }
+        std::reverse(turned.heads.begin() + turned.first.back(), turned.heads.end());
+    }
+    turned.first.push_back(turned.num_arcs());
+    instance.needs = std::move(turned);
+    std::reverse(instance.global.begin(), instance.global.end());
+}
+
+void condense(Instance& instance) {
+    Needs& needs = instance.needs;
+    instance.inner.offsets.assign(needs.first.begin(), needs.first.end());
+    instance.inner.heads = std::move(needs.heads);
+    const Csr& inner = instance.inner;
+    Components components = strongly_connected(inner);
+    instance.trivial = false;
+    instance.label = std::move(components.label);
+    instance.members = members_by_label(instance.label, components.num);
+    needs.first.clear();
+    needs.first.reserve(std::size_t{components.num} + 1);
+    needs.heads = {};
+    needs.heads.reserve(inner.heads.size());
+    instance.origin.reserve(inner.heads.size());
+    needs.first.push_back(0);
+    struct Crossing {
+        NodeId need;
+        NodeId tail;
+        NodeId head;
+        auto operator<=>(const Crossing&) const = default;
+    };
+    std::vector<Crossing> crossings;
+    for (NodeId own = 0; own < components.num; ++own) {
+        crossings.clear();
+        for (const NodeId member : instance.members.neighbours(own)) {
+            for (const NodeId head : inner.neighbours(member)) {
+                if (instance.label[head] != own) {
+                    crossings.push_back({instance.label[head], member, head});
+                }
+            }
+        }
+        std::sort(crossings.begin(), crossings.end());
+        for (const Crossing& crossing : crossings) {
+            if (needs.heads.size() == needs.first.back() || needs.heads.back() != crossing.need) {
+                needs.heads.push_back(crossing.need);
+                instance.origin.push_back({crossing.tail, crossing.head});
+            }
+        }
+        needs.first.push_back(needs.num_arcs());
+    }
 }
 
 }  // namespace
 
-Instance make_instance(const ProvenanceGraph& graph, const ClosureProblem& problem) {
-    const std::vector<std::uint64_t> allowed = allowed_nodes(graph, problem);
+Instance make_instance(const ProvenanceGraph& graph, const Mask* executable, const Mask* within) {
+    const std::vector<std::uint64_t> allowed = allowed_nodes(graph, executable, within);
     Instance instance;
     Array<NodeId> local(graph.num_nodes());  // read only where `allowed` is set
     for_each_bit(allowed, [&](NodeId node) {
@@ -79,51 +139,40 @@ Instance make_instance(const ProvenanceGraph& graph, const ClosureProblem& probl
     });
     const std::size_t num_local = instance.global.size();
     const bool whole = num_local == graph.num_nodes();
-    instance.weight.reserve(num_local);
-    instance.needs.offsets.reserve(num_local + 1);
-    instance.needs.offsets.push_back(0);
-    if (whole) {
-        instance.needs.heads.reserve(graph.num_edges());
-    }
-    for (const NodeId node : instance.global) {
-        instance.weight.push_back(problem.weights[node]);
-        graph.parents_of().for_each(node, [&](NodeId parent) {
-            if (whole || test_bit(allowed, parent)) {
-                instance.needs.heads.push_back(local[parent]);
+    Needs& needs = instance.needs;
+    needs.first.reserve(num_local + 1);
+    needs.first.push_back(0);
+    const Csr& base = graph.parents_of().base();
+    if (whole && !graph.parents_of().has_overlay() && base.num_nodes() == num_local) {
+        if (base.num_arcs() > kMaxKernelArcs) {
+            refuse_arcs(base.num_arcs());
+        }
+        needs.first.resize(num_local + 1);
+        std::transform(base.offsets.begin(), base.offsets.end(), needs.first.begin(),
+                       [](ArcIndex offset) { return static_cast<KernelArc>(offset); });
+        needs.heads = base.heads;
+    } else {
+        for (const NodeId node : instance.global) {
+            graph.parents_of().for_each(node, [&](NodeId parent) {
+                if (test_bit(allowed, parent)) {
+                    needs.heads.push_back(local[parent]);
+                }
+            });
+            if (needs.heads.size() > kMaxKernelArcs) {
+                refuse_arcs(needs.heads.size());
             }
-        });
-        instance.needs.offsets.push_back(instance.needs.heads.size());
+            needs.first.push_back(needs.num_arcs());
+        }
+    }
+    const Direction direction = direction_of(needs);
+    if (!direction.down) {
+        if (direction.up) {
+            turn_round(instance);
+        } else {
+            condense(instance);
+        }
     }
     return instance;
-}
-
-Condensed condense(const Instance& instance) {
-    Condensed out;
-    if (runs_one_way(instance.needs)) {
-        return out;
-    }
-    Components components = strongly_connected(instance.needs);
-    if (components.num == instance.global.size()) {
-        return out;
-    }
-    out.trivial = false;
-    out.label = std::move(components.label);
-    out.members = members_by_label(out.label, components.num);
-    out.weight.assign(components.num, 0);
-    out.needs.offsets.reserve(std::size_t{components.num} + 1);
-    out.needs.offsets.push_back(0);
-    for (NodeId own = 0; own < components.num; ++own) {
-        for (const NodeId member : out.members.neighbours(own)) {
-            out.weight[own] += instance.weight[member];
-            for (const NodeId head : instance.needs.neighbours(member)) {
-                if (out.label[head] != own) {
-                    out.needs.heads.push_back(out.label[head]);
-                }
-            }
-        }
-        out.needs.offsets.push_back(out.needs.heads.size());
-    }
-    return out;
 }
 
 }  // namespace memorepair

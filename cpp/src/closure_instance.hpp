@@ -1,35 +1,32 @@
-// Purpose: the closure problem as the solver sees it: dense ids, and arcs u -> v for "u requires v".
-// Contract: `global` is ascending; every arc joins two nodes that may be selected. Nothing here knows masks or flow.
+// Purpose: the closure problem on a graph as the kernels see it: only nodes that may be selected, no cycles, and every
+// requirement with a smaller id.
+// Contract: strongly connected nodes stand or fall together, so a component is one node of `needs`; with `trivial` each
+// is one node of the graph. Lists of `needs` are sorted and free of duplicates. Nothing here knows weights or flow.
 #pragma once
 
+#include <utility>
 #include <vector>
 
-#include "components.hpp"
+#include "closure_kernel.hpp"
 #include "csr.hpp"
 #include "memorepair/closure.hpp"
 
 namespace memorepair {
 
 struct Instance {
-    std::vector<NodeId> global;  // instance node -> node of the graph
-    std::vector<Weight> weight;  // per instance node
-    Csr needs;                   // u -> v: u requires v
+    Needs needs;
+    bool trivial = true;
+    std::vector<NodeId> global;  // member -> node of the graph; with `trivial`, a member is a node of `needs`
+
+    // Only when not trivial. Members of a component, its first member the smallest.
+    std::vector<NodeId> label;  // member -> node of `needs`
+    Csr members;                // node of `needs` -> members
+    Csr inner;                  // arcs between members, all of them
+    std::vector<std::pair<NodeId, NodeId>> origin;  // per arc of `needs`: tail and head of a member arc behind it
 };
 
-// Restricts the graph to the nodes inside `within` that neither are, nor depend on, what is not executable.
-// Throws WeightOverflow.
-Instance make_instance(const ProvenanceGraph& graph, const ClosureProblem& problem);
-
-// An acyclic view: strongly connected nodes stand or fall together, so each component becomes one node with the summed
-// weight. Arcs are those between components, in the order (component, member, arc); parallel ones are kept.
-struct Condensed {
-    bool trivial = true;  // no cycle: components are the nodes themselves and the fields below stay empty
-    std::vector<NodeId> label;
-    Csr members;
-    std::vector<Weight> weight;
-    Csr needs;
-};
-
-Condensed condense(const Instance& instance);
+// Restricts the graph to the nodes inside `within` that neither are, nor depend on, what is not executable. Throws
+// Capacity past 2^32 - 1 arcs.
+Instance make_instance(const ProvenanceGraph& graph, const Mask* executable, const Mask* within);
 
 }  // namespace memorepair

@@ -1,0 +1,271 @@
+// Purpose, contract, rules: closure_reduce.hpp. Oracle: the verifier and brute force, in cpp/tests/test_closure.cpp.
+// How: a round is one pass down the ids (dependants first: drop, merge into the requirement), one pass up (requirements
+// first: take, merge into the dependant), and a rebuild that leaves plain lists behind. Rounds go on while they pay.
+#include "closure_reduce.hpp"
+
+#include <numeric>
+
+namespace memorepair {
+
+namespace {
+
+// A round costs about as much as an eighth of the flow on what it leaves.
+constexpr std::size_t kWorthwhile = 8;
+
+}  // namespace
+
+template <class W>
+void ClosureReducer<W>::Chain::reset(NodeId num_nodes) {
+    next.assign(num_nodes, kNoNode);
+    last.resize(num_nodes);
+    std::iota(last.begin(), last.end(), NodeId{0});
+}
+
+template <class W>
+void ClosureReducer<W>::run(const Needs& needs, std::span<const W> weight) {
+    record_.clear();
+    weight_.assign(weight.begin(), weight.end());
+    first_round_ = true;
+    now_ = 0;
+    std::size_t before = needs.num_nodes();
+    std::size_t after = round(needs);
+    while (after != 0 && (before - after) * kWorthwhile >= before) {
+        before = after;
+        std::swap(weight_, levels_[now_].weight);
+        after = round(levels_[now_].needs);
+    }
+}
+
+// Returns the number of nodes left.
+template <class W>
+std::size_t ClosureReducer<W>::round(const Needs& needs) {
+    const NodeId num_nodes = needs.num_nodes();
+    dependants_.assign(needs);
+    fate_.assign(num_nodes, Fate::open);
+    part_of_.resize(num_nodes);
+    std::iota(part_of_.begin(), part_of_.end(), NodeId{0});
+    lower_.reset(num_nodes);
+    upper_.reset(num_nodes);
+    drop_from_the_top(needs);
+    take_from_the_bottom(needs);
+    rebuild(needs);
+    return kernel().num_nodes();
+}
+
+template <class W>
+void ClosureReducer<W>::drop_from_the_top(const Needs& needs) {
+    bound_.assign(needs.num_nodes(), 0);
+    for (NodeId node = needs.num_nodes(); node-- > 0;) {
+        if (fate_[node] != Fate::open) {
+            continue;
+        }
+        const W weight = weight_[node];
+        const W worth = weight + bound_[node];
+        if (weight <= 0 && worth <= 0) {
+            drop_with_dependants(node, needs);
+            continue;
+        }
+        // Requirements come later in this pass, so each still stands for itself alone.
+        if (weight > 0 && needs.end(node) - needs.begin(node) == 1) {
+            const KernelArc arc = needs.begin(node);
+            const NodeId only = needs.heads[arc];
+            bound_[only] = capped_sum(bound_[only], bound_[node]);
+            merge(node, only, origin_of(node, arc, needs), true);
+            lower_.append(only, node);
+            continue;
+        }
+        if (worth > 0) {
+            for (const NodeId need : needs.of(node)) {
+                bound_[need] = capped_sum(bound_[need], std::min(worth, kSumCap<W>));
+            }
+        }
+    }
+}
+
+template <class W>
+void ClosureReducer<W>::take_from_the_bottom(const Needs& needs) {
+    bound_.assign(needs.num_nodes(), 0);
+    for (NodeId node = 0; node < needs.num_nodes(); ++node) {
+        if (fate_[node] != Fate::open) {
+            continue;
+        }
+        const W weight = weight_[node];
+        W price = 0;
+        for (NodeId member = node; member != kNoNode; member = upper_.next[member]) {
+            for (const NodeId head : needs.of(member)) {
+                const NodeId need = find(head);
+                if (need != node && fate_[need] == Fate::open) {
+                    price = capped_sum(price, std::min(std::max<W>(bound_[need] - weight_[need], 0), kSumCap<W>));
+                }
+            }
+        }
+        bound_[node] = price;
+        if (weight > 0) {
+            if (weight > price) {
+                take_with_needs(node, needs);
+            }
+            continue;
+        }
+        NodeId only = kNoNode;
+        Arc arc{};
+        bool many = false;
+        for (NodeId member = node; member != kNoNode && !many; member = lower_.next[member]) {
+            for (const Dependants::Arc& dependant : dependants_.of(member)) {
+                const NodeId other = find(dependant.tail);
+                if (other == node || fate_[other] != Fate::open || other == only) {
+                    continue;
+                }
+                if (only != kNoNode) {
+                    many = true;
+                    break;
+                }
+                only = other;
+                arc = origin_of(dependant.tail, dependant.arc, needs);
+            }
+        }
+        if (many) {
+            continue;
+        }
+        if (only == kNoNode) {
+            fate_[node] = Fate::dropped;
+        } else {
+            merge(node, only, arc, false);
+            upper_.append(only, node);
+        }
+    }
+}
+
+template <class W>
+void ClosureReducer<W>::merge(NodeId gone, NodeId kept, Arc arc, bool into_need) {
+    record_.merges.push_back({name_of(gone), name_of(kept), weight_[gone], weight_[kept], arc, into_need});
+    weight_[kept] += weight_[gone];
+    fate_[gone] = Fate::merged;
+    part_of_[gone] = kept;
+}
+
+// Breadth first over dependants: the tree carries every gain down to where it is absorbed.
+template <class W>
+void ClosureReducer<W>::drop_with_dependants(NodeId root, const Needs& needs) {
+    visits_.assign(1, {root, 0});
+    fate_[root] = Fate::dropped;
+    for (std::size_t next = 0; next < visits_.size(); ++next) {
+        for (NodeId member = visits_[next].node; member != kNoNode; member = lower_.next[member]) {
+            for (const Dependants::Arc& dependant : dependants_.of(member)) {
+                if (fate_[dependant.tail] == Fate::open) {
+                    fate_[dependant.tail] = Fate::dropped;
+                    visits_.push_back({dependant.tail, static_cast<std::uint32_t>(next)});
+                    record_.tree.push_back(origin_of(dependant.tail, dependant.arc, needs));
+                }
+            }
+        }
+    }
+    if (visits_.size() == 1) {
+        return;
+    }
+    carried_.assign(visits_.size(), 0);
+    for (std::size_t i = visits_.size(); i-- > 0;) {
+        const NodeId node = visits_[i].node;
+        W carried = carried_[i];
+        const W absorbed = std::min<W>(carried, std::max<W>(-weight_[node], 0));
+        if (absorbed > 0) {
+            record_.absorbed.push_back({name_of(node), absorbed});
+            carried -= absorbed;
+        }
+        carried += std::max<W>(weight_[node], 0);
+        if (i != 0) {
+            carried_[visits_[i].parent] += carried;
+        }
+    }
+}
+
+// Breadth first over requirements: the tree carries from above what each one lacks.
+template <class W>
+void ClosureReducer<W>::take_with_needs(NodeId root, const Needs& needs) {
+    visits_.assign(1, {root, 0});
+    fate_[root] = Fate::taken;
+    for (std::size_t next = 0; next < visits_.size(); ++next) {
+        for (NodeId member = visits_[next].node; member != kNoNode; member = upper_.next[member]) {
+            for (KernelArc arc = needs.begin(member); arc < needs.end(member); ++arc) {
+                const NodeId need = find(needs.heads[arc]);
+                if (fate_[need] == Fate::open) {
+                    fate_[need] = Fate::taken;
+                    visits_.push_back({need, static_cast<std::uint32_t>(next)});
+                    record_.tree.push_back(origin_of(member, arc, needs));
+                }
+            }
+        }
+    }
+    carried_.assign(visits_.size(), 0);
+    for (std::size_t i = visits_.size(); i-- > 0;) {
+        const NodeId node = visits_[i].node;
+        const W weight = weight_[node];
+        const W left = weight - carried_[i];
+        if (weight < 0) {
+            record_.absorbed.push_back({name_of(node), -weight});
+        }
+        record_.taken.push_back({name_of(node), std::max<W>(left, 0)});
+        if (i != 0) {
+            carried_[visits_[i].parent] += std::max<W>(-left, 0);
+        }
+    }
+}
+
+template <class W>
+void ClosureReducer<W>::rebuild(const Needs& needs) {
+    const NodeId num_nodes = needs.num_nodes();
+    new_id_.resize(num_nodes);
+    NodeId num_left = 0;
+    for (NodeId node = 0; node < num_nodes; ++node) {
+        if (fate_[node] == Fate::open) {
+            new_id_[node] = num_left++;
+        }
+    }
+    Level& out = levels_[first_round_ ? now_ : 1 - now_];
+    out.needs.first.resize(std::size_t{num_left} + 1);
+    out.needs.heads.resize(needs.heads.size());
+    out.origin.resize(needs.heads.size());
+    out.name.resize(num_left);
+    out.weight.resize(num_left);
+    stamp_.assign(num_left, kNoNode);
+    KernelArc kept = 0;
+    for (NodeId node = 0; node < num_nodes; ++node) {
+        if (fate_[node] != Fate::open) {
+            continue;
+        }
+        const NodeId id = new_id_[node];
+        out.needs.first[id] = kept;
+        out.name[id] = name_of(node);
+        out.weight[id] = weight_[node];
+        for (NodeId member = node; member != kNoNode; member = upper_.next[member]) {
+            for (KernelArc arc = needs.begin(member); arc < needs.end(member); ++arc) {
+                const NodeId need = find(needs.heads[arc]);
+                if (need == node || fate_[need] != Fate::open || stamp_[new_id_[need]] == id) {
+                    continue;
+                }
+                stamp_[new_id_[need]] = id;
+                out.needs.heads[kept] = new_id_[need];
+                out.origin[kept] = origin_of(member, arc, needs);
+                ++kept;
+            }
+        }
+    }
+    out.needs.first[num_left] = kept;
+    out.needs.heads.resize(kept);
+    out.origin.resize(kept);
+    now_ = first_round_ ? now_ : 1 - now_;
+    first_round_ = false;
+}
+
+template <class W>
+NodeId ClosureReducer<W>::find(NodeId node) noexcept {
+    while (part_of_[node] != node) {
+        part_of_[node] = part_of_[part_of_[node]];
+        node = part_of_[node];
+    }
+    return node;
+}
+
+template class ClosureReducer<Weight>;
+template class ClosureReducer<Wide>;
+
+}  // namespace memorepair
