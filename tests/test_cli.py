@@ -105,7 +105,8 @@ def test_every_command_refuses_a_missing_store(run: Run) -> None:
     arguments = {
         "show": ["k"], "ls": [], "impact": ["k"], "delete": ["k"], "correct": ["k", "x"], "migrate": ["k", "x"],
         "suspect": ["k"], "undo": ["e"], "abandon": ["e"], "plan": ["--rules", "my_rules:rules"],
-        "repair": ["--rules", "my_rules:rules"], "status": [], "explain": ["k"], "fsck": [],
+        "frontier": ["--rules", "my_rules:rules"], "repair": ["--rules", "my_rules:rules"], "status": [],
+        "explain": ["k"], "fsck": [],
         "put": ["k", "x"], "derive": ["k", "x", "--kind", "cache"], "adopt": ["my_rows.jsonl", "--dry-run"],
     }  # fmt: skip
     Path("my_rows.jsonl").write_text('{"id": "a", "digest": "1"}\n')
@@ -130,7 +131,8 @@ def test_usage_errors_are_two(run: Run) -> None:
                   ["correct", "k"], ["correct"], ["impact", "a", "b", "--event", "correct"], ["plan"],
                   ["impact", "a", "--content", "x"], ["plan", "--rules", "nocolon"], ["put", "k", "--file", "nope"],
                   ["derive", "k", "x"], ["put", "k", "x", "--max-cascade", "many"], ["ls", "--held", "--history", "k"],
-                  ["repair", "--rules", "a:b", "--publish", "never"]):  # fmt: skip
+                  ["repair", "--rules", "a:b", "--publish", "never"], ["frontier"],
+                  ["frontier", "--rules", "a:b", "--points", "1"]):  # fmt: skip
         run(*wrong, code=2)
     run("init")
     run("ls", "--label", "x", code=2)
@@ -356,6 +358,53 @@ def test_a_plan_within_a_budget_and_of_some_keys(filled: Run) -> None:
     assert "only withdrawn keys" in filled(*common, "--key", "nothing", code=1).stderr
 
 
+def test_a_frontier_is_every_choice_and_its_rows_give_the_plans(run: Run) -> None:
+    run("init")
+    run("put", "doc", "x")
+    for cost in range(1, 31):
+        run("derive", f"s/{cost:02}", "x", "--kind", "summary", "--parent", "doc", "--operator", "sum@1",
+            "--cost", f"{cost} tokens")  # fmt: skip
+    run("correct", "doc", "y", "--event-id", "e")
+    common = ["--rules", "my_rules:rules", "--event", "e"]
+    solved = value(run("frontier", *common, "--json"))
+    assert (len(solved["points"]), len(solved["keys"]), solved["certificate"]) == (31, 30, "verified")
+    assert solved["repair_all"]["selected"] == 30
+    lines = run("frontier", *common, "--points", "5").stdout.splitlines()
+    assert lines[0] == (
+        "frontier by normalised: 30 of 30 candidates can be rebuilt, value 30, cost 465 tokens; certificate verified"
+    )
+    assert lines[1] == "  5 of 31 points, evenly spread"
+    assert lines[-1] == "nothing was changed"
+    rows = [line.split() for line in lines[3:-1]]
+    assert [int(row[1]) for row in rows] == [0, 7, 15, 22, 30]
+    assert [row[4] for row in rows] == ["0", "28", "120", "253", "465"]
+    assert [row[5] for row in rows] == ["0.00", "0.06", "0.26", "0.54", "1.00"]
+    for weight, selected, *_, cost, _ in rows:
+        plan = value(run("plan", *common, "--cost-weight", weight, "--json"))
+        assert (len(plan["selected"]), plan["planned_cost"]) == (int(selected), f"{cost} tokens")
+    for index in (0, 1, 15, 29, 30):
+        point = solved["points"][index]
+        chosen = [key for key, enters in zip(solved["keys"], solved["enters"], strict=True)
+                  if enters is not None and enters <= index]  # fmt: skip
+        assert len(chosen) == point["selected"]
+        assert value(run("plan", *common, "--cost-weight", point["cost_weight"], "--json"))["selected"] == chosen
+    assert len(run("frontier", *common, "--points", "100").stdout.splitlines()) == 34
+
+
+def test_a_frontier_of_little(filled: Run) -> None:
+    assert filled("frontier", "--rules", "my_rules:rules").stdout.splitlines() == [
+        "frontier by normalised: 0 of 0 candidates can be rebuilt, value 0, cost 0; certificate verified",
+        "  cost weight  selected  value  of all  cost  of all",
+        "            0         0      0       -     0       -",
+        "nothing was changed",
+    ]
+    filled("suspect", "tool/1", "doc/1")
+    solved = value(filled("frontier", "--rules", "my_rules:rules", "--key", "hit/1", "--json"))
+    assert [solved["keys"], solved["enters"]] == [["hit/1", "tool/1"], [None, None]]
+    assert "unknown" in filled("frontier", "--rules", "my_rules:rules", "--event", "never", code=1).stderr
+    assert "only withdrawn keys" in filled("frontier", "--rules", "my_rules:rules", "--key", "no", code=1).stderr
+
+
 def test_a_failed_repair_ends_with_failure(filled: Run) -> None:
     filled("derive", "bad", "x", "--kind", "cache", "--parent", "doc/1", "--operator", "broken@1")
     filled("correct", "doc/1", "fourteen days")
@@ -381,7 +430,7 @@ def test_a_failed_repair_ends_with_failure(filled: Run) -> None:
 def test_wrong_rules(filled: Run, name: str, problem: str) -> None:
     Path("my_exit.py").write_text("raise SystemExit(3)")
     Path("my_hostile.py").write_text("raise MemoryError('\\x1b[31mred')")
-    for command in ("plan", "repair"):
+    for command in ("plan", "frontier", "repair"):
         assert problem in filled(command, "--rules", name, code=2).stderr
 
 
@@ -431,6 +480,7 @@ def test_text_from_the_store_cannot_drive_a_terminal(run: Run) -> None:
         run("show", "sum/1", code=1),
         run("impact", "doc/[bold]x[/]"),
         run("plan", "--rules", "my_rules:rules"),
+        run("frontier", "--rules", "my_rules:rules"),
         run("repair", "--rules", "my_rules:rules", code=1),
         run("show", "sum/1", "--json", code=1),
         run("put", "bad\x1bkey", "x", code=1),

@@ -12,6 +12,7 @@ import random
 import threading
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -49,8 +50,11 @@ def solve(weights: list[int], edges: list[tuple[int, int]], **masks: Mask | None
     return closure
 
 
-def selected(closure: Closure) -> set[int]:
-    return set(closure.selected.ids().tolist())
+def selected(choice: Any) -> set[int]:
+    """The ids in `choice.selected`, which come sorted and once each."""
+    listed: list[int] = choice.selected.ids().tolist()
+    assert listed == sorted(set(listed))
+    return set(listed)
 
 
 def proof(closure: Closure) -> dict[str, np.ndarray]:
@@ -129,12 +133,74 @@ def test_the_answer_depends_on_neither_edge_order_nor_numbering_nor_growth() -> 
         assert selected(other) == {to[v] for v in selected(expected)}
 
 
+@pytest.mark.slow
+def test_ten_thousand_random_graphs_against_brute_force() -> None:
+    rng = random.Random(25)
+    for _ in range(10_000):
+        n, edges, weights, executable, within = random_instance(rng, 11)
+        closure = build(n, edges).closure(np.array(weights, dtype=np.int64), mask(executable, n), mask(within, n))
+        assert (closure.objective, selected(closure)) == reference.best_closure(n, edges, weights, executable, within)
+        assert closure.verify()
+
+
+@pytest.mark.slow
+def test_a_thousand_random_graphs_against_a_general_flow_code() -> None:
+    max_flow = pytest.importorskip("ortools.graph.python.max_flow")
+    rng = random.Random(26)
+    for _ in range(1000):
+        n = rng.randint(1, rng.choice([10, 100, 1000]))
+        edges = [(rng.randrange(n), rng.randrange(n)) for _ in range(rng.randint(0, 3 * n))]
+        if rng.random() < 0.8:
+            edges = [(min(edge), max(edge)) for edge in edges]
+        most = rng.choice([1, 5, 1000, 2**61 // n])
+        weights = [rng.randint(-most, most) for _ in range(n)]
+        closure = solve(weights, edges)
+        assert (closure.objective, selected(closure)) == by_general_flow(max_flow, n, edges, weights)
+
+
+def by_general_flow(max_flow: Any, n: int, edges: list[tuple[int, int]], weights: list[int]) -> tuple[int, set[int]]:
+    """Value and smallest set by a minimum cut of a network with a source, a sink and arcs that cannot be cut."""
+    solver, source, sink, positive = max_flow.SimpleMaxFlow(), n, n + 1, sum(w for w in weights if w > 0)
+    for node, weight in enumerate(weights):
+        if weight > 0:
+            solver.add_arc_with_capacity(source, node, weight)
+        # Without an arc at the sink this code says OPTIMAL and names no side of the cut, so every node gets one.
+        solver.add_arc_with_capacity(node, sink, max(-weight, 0))
+    solver.add_arc_with_capacity(source, sink, 0)
+    for needed, node in edges:
+        solver.add_arc_with_capacity(node, needed, positive + 1)
+    assert solver.solve(source, sink) == solver.OPTIMAL
+    return positive - solver.optimal_flow(), {v for v in solver.get_source_side_min_cut() if v < n}
+
+
 def test_wrong_rules_would_be_noticed() -> None:
     """Taking a node because its closure is worth something alone, or dropping one because it is not, is wrong."""
     edges = requires("0>2 1>2")
     assert selected(solve([3, 3, -5], edges)) == {0, 1, 2}  # neither alone pays
     edges = requires("0>1 0>2 1>3")
     assert selected(solve([4, 2, -5, -1], edges)) == {1, 3}  # closure(0) nets 0, and 1 is better without it
+    assert selected(solve([9, 4, -10, -2], edges)) == {1, 3}  # closure(0) nets 1, and 1 alone 2
+    assert taken_by_net_weight(4, edges, [9, 4, -10, -2]) == {0, 1, 2, 3}
+    rng, wrong = random.Random(27), 0
+    for _ in range(1000):
+        n, edges, weights, _, _ = random_instance(rng, 7)
+        _, best = reference.best_closure(n, edges, weights)
+        assert selected(solve(weights, edges)) == best
+        wrong += taken_by_net_weight(n, edges, weights) != best
+    assert wrong > 10
+
+
+def taken_by_net_weight(n: int, edges: list[tuple[int, int]], weights: list[int]) -> set[int]:
+    """A wrong solver: while some node's requirements, itself included, are worth something together, take them."""
+    up, taken = reference.reverse(edges), set()
+    while True:
+        packages = [reference.reach(up, [node]) - taken for node in range(n)]
+        worth = [package for package in packages if sum(weights[v] for v in package) > 0]
+        if not worth:
+            left = [v for v in range(n) if v not in taken]
+            inner = [(left.index(s), left.index(t)) for s, t in edges if s in left and t in left]
+            return taken | {left[v] for v in reference.best_closure(len(left), inner, [weights[v] for v in left])[1]}
+        taken |= worth[0]
 
 
 def test_tampered_proofs_are_refused() -> None:
@@ -230,11 +296,53 @@ def test_goldens() -> None:
         ([-10, 6, 5], [(0, 1), (0, 2)], 1, {0, 1, 2}),  # two must share
         ([-10, 5, 5], [(0, 1), (0, 2)], 0, set()),
         ([5, -10, 6, 4], [(1, 0), (1, 2), (1, 3)], 5, {0, 1, 2, 3}),
+        ([1, 2, -3], [(2, 0), (2, 1)], 0, set()),  # 0.1 + 0.2 - 0.3 in tenths
+        ([10**16, -(10**16) + 1], [(1, 0)], 1, {0, 1}),  # 1 - (1 - 1e-16)
     ],
 )
 def test_small_kinds(weights: list[int], edges: list[tuple[int, int]], value: int, members: set[int]) -> None:
     closure = solve(weights, edges)
     assert (closure.objective, selected(closure)) == (value, members)
+
+
+def test_the_cut_is_read_against_flow_too() -> None:
+    """What shares a requirement with a node in excess is in every optimum: flow of it came in beside."""
+    assert selected(solve([5, 1, -4], requires("0>2 1>2"))) == {0, 1, 2}
+    for weights in product((1, 3, 6), (1, 4), (-2, -3), (-1, -5), (1, 2)):
+        edges = requires("0>2 1>2 1>3 4>3")
+        value, best = reference.best_closure(5, edges, list(weights))
+        closure = solve(list(weights), edges)
+        assert (closure.objective, selected(closure)) == (value, best)
+
+
+def test_excess_that_nothing_can_absorb_stays_and_is_no_flow() -> None:
+    """More is worth something than can ever be absorbed; the rest may neither circle nor count as absorbed."""
+    side = 30
+    edges = [(side + cost, worth) for worth in range(side) for cost in range(side)]
+    edges += [(v, v + 1) for v in range(side - 1)]
+    closure = solve([1000] * side + [-1] * side, edges)
+    assert (closure.objective, len(selected(closure))) == (1000 * side - side, 2 * side)
+    assert int(closure.certificate.absorbed.sum()) == side
+
+
+def test_bottlenecks_of_every_size() -> None:
+    """Capacities far apart along one path, so that an amount remembered from an earlier push is the wrong one."""
+    rng = random.Random(28)
+    for _ in range(300):
+        sizes = [rng.choice([1, 2, 10, 10**6, 2**40]) for _ in range(9)]
+        weights = [size if v < 4 else 0 if v == 4 else -size for v, size in enumerate(sizes)]
+        edges = [(4, 0), (4, 1), (5, 4), (6, 4), (6, 2), (7, 2), (7, 3), (8, 3), (8, 5)]
+        closure = solve(weights, edges)
+        assert (closure.objective, selected(closure)) == reference.best_closure(9, edges, weights)
+
+
+def test_many_zero_weights_are_taken_only_where_they_are_required() -> None:
+    rng = random.Random(29)
+    for _ in range(400):
+        n, edges, weights, executable, within = random_instance(rng, 9)
+        weights = [weight if rng.random() < 0.3 else 0 for weight in weights]
+        closure = build(n, edges).closure(np.array(weights, dtype=np.int64), mask(executable, n), mask(within, n))
+        assert (closure.objective, selected(closure)) == reference.best_closure(n, edges, weights, executable, within)
 
 
 def test_what_cannot_run_takes_its_dependants_along() -> None:
@@ -333,6 +441,19 @@ def test_a_million_nodes_need_neither_stack_nor_quadratic_time(kind: str) -> Non
         weights = np.zeros(MILLION, dtype=np.int64)
         weights[0], weights[-1] = first, last
         assert graph.closure(weights).verify()
+
+
+def test_a_star_with_alternating_edges_takes_no_quadratic_time() -> None:
+    n = 200_000
+    leaf = np.arange(1, n, dtype=np.uint32)
+    hub = np.zeros(n - 1, dtype=np.uint32)
+    other = np.where(leaf % 2 == 0, leaf - 1, np.minimum(leaf + 1, n - 1)).astype(np.uint32)
+    for first, second in ((hub, leaf), (leaf, hub)):
+        graph = ProvenanceGraph.from_edges(n, np.append(first, leaf[::2]), np.append(second, other[::2]))
+        weights = np.where(np.arange(n) % 2 == 0, 3, -2).astype(np.int64)
+        for at_hub in (-n, -1, 0, 1, n):
+            weights[0] = at_hub
+            assert graph.closure(weights).verify()
 
 
 def mine(

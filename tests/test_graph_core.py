@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import mmap
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -107,6 +110,132 @@ def test_chain_ring_and_star_of_a_million() -> None:
     star = ProvenanceGraph.from_edges(n, np.zeros(n - 1, dtype=np.uint32), v + np.uint32(1))
     assert star.reach(ids([0])).count() == n
     assert star.ancestors(ids([n - 1])).ids().tolist() == [0, n - 1]
+
+
+def test_reaches_of_every_size_leave_nothing_behind() -> None:
+    """The graph keeps the memory of a search for the next one, in both directions, and grows under it."""
+    rng = np.random.default_rng(7)
+    num = 300_000
+    low, high = np.sort(rng.integers(0, num, (2, num)), axis=0).astype(np.uint32)
+    graph = ProvenanceGraph.from_edges(num, low, high)
+    edges = list(zip(low.tolist(), high.tolist(), strict=True))
+    children: dict[int, list[int]] = {}
+    parents: dict[int, list[int]] = {}
+    for s, t in edges:
+        children.setdefault(s, []).append(t)
+        parents.setdefault(t, []).append(s)
+
+    def walk(lists: dict[int, list[int]], roots: list[int]) -> list[int]:
+        seen, todo = set(roots), list(set(roots))
+        while todo:
+            new = [v for v in lists.get(todo.pop(), []) if v not in seen]
+            seen.update(new)
+            todo += set(new)
+        return sorted(seen)
+
+    for step in range(30):
+        roots = rng.integers(0, num, int(3 ** rng.integers(0, 9))).tolist()
+        assert graph.reach(ids(roots)).ids().tolist() == walk(children, roots)
+        assert graph.ancestors(ids(roots)).ids().tolist() == walk(parents, roots)
+        if step % 3 == 0:
+            with pytest.raises(NodeRangeError):
+                graph.reach(ids([*roots, num]))
+        if step % 10 == 9:
+            graph.append(1, ids([0, num]), ids([num, 5]))
+            children.setdefault(0, []).append(num)
+            children.setdefault(num, []).append(5)
+            parents.setdefault(num, []).append(0)
+            parents.setdefault(5, []).append(num)
+            num += 1
+    assert graph.reach(ids([])).count() == 0
+
+
+@settings(deadline=None, max_examples=150)
+@given(growths(), st.data())
+def test_a_snapshot_is_the_reference_and_survives_no_damage(
+    steps: list[tuple[int, list[tuple[int, int]]]], data: st.DataObject
+) -> None:
+    grown = ProvenanceGraph.from_edges(0, ids([]), ids([]))
+    everything = []
+    for added, edges in steps:
+        grown.append(added, ids([s for s, _ in edges]), ids([t for _, t in edges]))
+        everything += edges
+    num_nodes = sum(added for added, _ in steps)
+    stored = grown.to_bytes()
+    assert stored == reference.snapshot(num_nodes, everything) == build(num_nodes, everything).to_bytes()
+    loaded = ProvenanceGraph.from_bytes(stored)
+    loaded.validate()
+    grown.validate()
+    assert (loaded.num_nodes, loaded.num_edges, loaded.to_bytes()) == (num_nodes, grown.num_edges, stored)
+    assert np.array_equal(loaded.order(), grown.order())
+    for node in range(num_nodes):
+        assert np.array_equal(loaded.parents(node), grown.parents(node))
+        assert loaded.reach(ids([node])) == grown.reach(ids([node]))
+        assert loaded.ancestors(ids([node])) == grown.ancestors(ids([node]))
+    for graph in (loaded, grown):  # a loaded graph grows as any other
+        graph.append(1, ids([0]), ids([num_nodes]))
+    assert loaded.to_bytes() == grown.to_bytes()
+    flipped = bytearray(stored)
+    bit = data.draw(st.integers(0, 8 * len(stored) - 1))
+    flipped[bit // 8] ^= 1 << bit % 8
+    cut = stored[: data.draw(st.integers(0, len(stored) - 1))]
+    for damaged in (flipped, cut, stored + b"\0", stored + bytes(8)):
+        with pytest.raises(InvalidGraphError, match=r"graph snapshot: expected .*got"):
+            ProvenanceGraph.from_bytes(damaged)
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.binary(max_size=120))
+def test_any_bytes_are_refused_or_read_as_a_graph(data: bytes) -> None:
+    for candidate in (data, bytes([1] + [0] * 7) + data):
+        with contextlib.suppress(InvalidGraphError):
+            assert ProvenanceGraph.from_bytes(candidate).to_bytes() == candidate
+
+
+def test_a_snapshot_names_its_version_and_asks_for_no_more_memory_than_it_holds() -> None:
+    stored = build(3, [(0, 1), (0, 2)]).to_bytes()
+    with pytest.raises(InvalidGraphError, match="expected format version 1, got 2"):
+        ProvenanceGraph.from_bytes(b"\2" + stored[1:])
+    for num_nodes, num_edges in ((2**32 - 1, 2**61), (2**61, 2**61), (2**64 - 1, 1), (2**63, 2**63)):
+        header = stored[:8] + num_nodes.to_bytes(8, "little") + num_edges.to_bytes(8, "little")
+        with pytest.raises(InvalidGraphError, match="8 for each of"):
+            ProvenanceGraph.from_bytes(header + stored[24:])
+
+
+def test_what_the_checksum_cannot_see_validate_tells() -> None:
+    """Bytes whose checksum is right, but whose directions disagree: read, safe to ask, and refused by validate()."""
+    honest, other = (build(3, edges) for edges in ([(0, 1), (0, 2)], [(0, 1), (1, 2)]))
+    assert len(honest.to_bytes()) == len(other.to_bytes())
+    honest.validate()
+    swapped = reference.seal(
+        honest.to_bytes()[:44] + other.to_bytes()[44:56] + honest.to_bytes()[56:64] + other.to_bytes()[64:]
+    )
+    graph = ProvenanceGraph.from_bytes(swapped)
+    assert graph.order().size == 3
+    with pytest.raises(InvalidGraphError, match=r"expected parents and children to hold the same edges"):
+        graph.validate()
+
+
+def test_a_snapshot_loads_from_any_contiguous_buffer(tmp_path: Path) -> None:
+    graph = build(1000, [(i, i + 1) for i in range(999)])
+    stored = graph.to_bytes()
+    path = tmp_path / "graph"
+    path.write_bytes(stored)
+    with path.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+        array = np.frombuffer(stored, dtype=np.uint8)
+        shifted = memoryview(b"x" + stored)[1:]  # nothing is aligned
+        for data in (bytearray(stored), memoryview(stored), array, shifted, mapped):
+            assert ProvenanceGraph.from_bytes(data).to_bytes() == stored
+    strided = np.repeat(array, 2)[::2]
+    for wrong in (strided, stored.decode("latin-1"), 5, None, [1, 2]):
+        with pytest.raises(TypeError, match="data: expected bytes or another contiguous buffer, got"):
+            ProvenanceGraph.from_bytes(wrong)  # type: ignore[arg-type]
+    changing = bytearray(stored)
+    loaded = ProvenanceGraph.from_bytes(changing)
+    changing[:] = bytes(len(changing))
+    loaded.validate()
+    changing.append(0)  # the buffer has been given back
+    assert loaded.reach(ids([0])).count() == 1000
 
 
 def test_refusals_change_nothing() -> None:

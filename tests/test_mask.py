@@ -61,6 +61,25 @@ def test_lookups(sized: tuple[set[int], int], data: st.DataObject) -> None:
     assert mask.resized(size + 77) == make(members, size + 77)
 
 
+@pytest.mark.parametrize("count", [0, 1, 300, 30_000, 400_000])
+@pytest.mark.parametrize("asked", [0, 1, 15, 100, 5_000, 1_500_000])
+def test_lookups_of_every_size_agree_with_numpy(count: int, asked: int) -> None:
+    rng = np.random.default_rng(count + asked)
+    size = 1_000_001
+    members, wanted = (rng.integers(0, size, n).astype(np.uint32) for n in (count, asked))
+    is_set = np.zeros(size, dtype=bool)
+    is_set[members] = True
+    mask = Mask.from_ids(members, size)
+    assert np.array_equal(mask.test(wanted), is_set[wanted])
+    assert np.array_equal(mask.filter(wanted), wanted[~is_set[wanted]])
+    assert mask.filter(members).size == 0
+    if asked:
+        wanted[rng.integers(asked)] = size
+        for lookup in (mask.test, mask.filter):
+            with pytest.raises(NodeRangeError, match="expected an id below 1000001, got 1000001"):
+                lookup(wanted)
+
+
 @settings(deadline=None, max_examples=200)
 @given(sized_sets())
 def test_bytes_round_trip_and_are_canonical(sized: tuple[set[int], int]) -> None:

@@ -8,11 +8,13 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from stores import chain, echo_rules
 
 import memorepair as mr
 from memorepair import validators
+from memorepair.planner import frontier
 
 
 def test_the_main_job(store: mr.Store) -> None:
@@ -385,6 +387,70 @@ def test_a_budget_is_met_and_filled(store: mr.Store) -> None:
         mr.plan(store, None, echo_rules(), budget="5 ms")
     with pytest.raises(mr.InvalidRequestError, match="two ways"):
         mr.plan(store, None, echo_rules(), budget="5 tokens", cost_weight=1)
+
+
+def test_a_budget_says_what_is_certified_and_what_fills_it(store: mr.Store) -> None:
+    priced(
+        store, {"a": "5 tokens", "b": "6 tokens", "c": "100 tokens", "d": "7 tokens"}, reads={"b": 2, "c": 3, "d": 1}
+    )
+    plan = mr.plan(store, None, echo_rules(), budget="12 tokens")
+    decisions = {item.key: item.decision for item in plan.items}
+    assert decisions == {"a": "fill", "b": "selected", "c": "not worth it", "d": "not worth it"}
+    assert (plan.fill, plan.cost_weight) == (("a",), "2/7")
+    assert plan["a"].reason == "fits in what is left of the budget"
+    assert Fraction(plan.bound or 0) == 3 + Fraction(2, 7) * 6
+    assert Fraction(plan.objective) == 3 - Fraction(2, 7) * 6
+    assert "value 4 (no selection within the budget exceeds 4.71429)" in str(plan)
+    nothing = mr.plan(store, None, echo_rules(), budget="0 tokens")
+    assert (nothing.selected, nothing.cost_weight, nothing.objective) == ((), "infinite", "0")
+    report = mr.repair(store, plan, echo_rules())
+    assert report.counts == {"not worth it": 2, "published": 2}
+
+
+def test_a_budget_buys_what_is_needed_along(store: mr.Store) -> None:
+    """A requirement that is worth nothing by itself, in a budget that the best point does not fit in."""
+    p = store.put("p", "x")
+    tool = store.derive("tool", "x", kind="cache", parents=[p], operator="echo@1", cost="2 tokens")
+    store.derive("use", "x", kind="cache", parents=[tool], operator="echo@1", cost="3 tokens")
+    store.derive("more", "x", kind="cache", parents=[p], operator="echo@1", cost="6 tokens")
+    store.correct("p", "y")
+    worth = {"tool": 0, "use": 5, "more": 20}
+    plan = mr.plan(store, None, echo_rules(), budget="5 tokens", schedule=lambda c: (worth[c.key], 1))
+    assert plan.selected == ("tool", "use")
+    assert plan.fill == ("tool", "use")
+    assert mr.repair(store, plan, echo_rules()).published == 2
+
+
+def test_a_frontier_holds_every_plan(store: mr.Store) -> None:
+    priced(store, {"a": "5 tokens", "b": "6 tokens", "c": "100 tokens", "d": None}, reads={"b": 1, "c": 3})
+    epoch, rules = store.status().epoch, echo_rules()
+    solved = frontier(store, None, rules)
+    assert store.status().epoch == epoch
+    assert (solved.keys, solved.unit, solved.certificate) == (("a", "b", "c", "d"), "tokens", "verified")
+    assert [solved.selected(index) for index in range(len(solved.points))] == [
+        (), ("b",), ("a", "b"), ("a", "b", "c"), ("a", "b", "c", "d")
+    ]  # fmt: skip
+    for index, point in enumerate(solved.points):
+        plan = mr.plan(store, None, rules, cost_weight=point.cost_weight)
+        assert plan.selected == solved.selected(index)
+        assert plan.planned_cost.micro == point.recorded_cost
+        assert (sum(plan[key].value for key in plan.selected), sum(plan[key].cost for key in plan.selected)) == (
+            point.value, point.cost
+        )  # fmt: skip
+        if index:
+            just_above = solved.points[index - 1].cost_weight
+            assert just_above is not None
+            assert mr.plan(store, None, rules, cost_weight=just_above - Fraction(1, 10**9)).selected == plan.selected
+    assert solved.repair_all == msgspec.structs.replace(solved.points[-1], cost_weight=None)
+    assert [frontier(store, None, rules, keys=["a"]).keys, frontier(store, None, rules, keys=["a"]).enters] == [
+        ("a",),
+        (1,),
+    ]
+    one_each = frontier(store, None, rules, schedule=lambda c: (1, 1))
+    assert [(point.cost_weight, point.selected) for point in one_each.points] == [(1, 0), (0, 4)]
+    assert str(solved).splitlines()[0].startswith("frontier by normalised: 4 of 4 candidates can be rebuilt, value 8, ")
+    with pytest.raises(mr.InvalidRequestError):
+        frontier(store, None, 5)  # type: ignore[arg-type]
 
 
 def test_a_schedule_may_be_a_function(store: mr.Store) -> None:

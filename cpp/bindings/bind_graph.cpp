@@ -17,6 +17,20 @@ Handle from_edges(const py::object& num_nodes, const py::object& sources, const 
     return std::make_shared<GraphHandle>(ProvenanceGraph::from_edges(num, from, to));
 }
 
+Handle from_bytes(const py::object& data) {
+    const BytesIn bytes(data, "data");
+    const py::gil_scoped_release release;
+    return std::make_shared<GraphHandle>(ProvenanceGraph::from_bytes(bytes.span()));
+}
+
+py::bytes to_bytes(const GraphHandle& handle) {
+    return bytes_out(handle.read([](const ProvenanceGraph& graph) { return graph.to_bytes(); }));
+}
+
+void validate(const GraphHandle& handle) {
+    handle.read([](const ProvenanceGraph& graph) { graph.validate(); });
+}
+
 void append(GraphHandle& handle, const py::object& num_new_nodes, const py::object& sources,
             const py::object& targets) {
     const std::uint64_t num = count_in(num_new_nodes, "num_new_nodes");
@@ -63,6 +77,13 @@ void bind_graph(py::module_& module) {
         .def_static("from_edges", &from_edges, py::arg("num_nodes"), py::arg("sources"), py::arg("targets"),
                     "Nodes 0 to num_nodes - 1; sources[i] influences targets[i] (uint32). Self edges are dropped, "
                     "duplicates merged. Raises NodeRangeError, InvalidGraphError, CapacityError.")
+        .def_static("from_bytes", &from_bytes, py::arg("data"),
+                    "What to_bytes() wrote, from any contiguous buffer. Raises InvalidGraphError for damaged bytes; "
+                    "validate() proves the rest.")
+        .def("to_bytes", &to_bytes, "A snapshot that loads without being built again.")
+        .def("validate", &validate,
+             "Prove that all lists are sorted and that parents and children hold the same edges, else raise "
+             "InvalidGraphError.")
         .def_property_readonly("num_nodes", &num_nodes)
         .def_property_readonly("num_edges", &num_edges)
         .def("append", &append, py::arg("num_new_nodes"), py::arg("sources"), py::arg("targets"),

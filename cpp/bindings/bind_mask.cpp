@@ -35,13 +35,9 @@ Mask from_ids(const py::object& ids, const py::object& size) {
 }
 
 Mask from_bytes(const py::bytes& data) {
-    char* raw = nullptr;
-    py::ssize_t length = 0;
-    if (PyBytes_AsStringAndSize(data.ptr(), &raw, &length) != 0) {
-        throw py::error_already_set();
-    }
-    const ReleaseForLongWork release(static_cast<std::uint64_t>(length));
-    return Mask::from_bytes({reinterpret_cast<const std::uint8_t*>(raw), static_cast<std::size_t>(length)});
+    const BytesIn bytes(data, "data");
+    const ReleaseForLongWork release(bytes.span().size());
+    return Mask::from_bytes(bytes.span());
 }
 
 py::bytes to_bytes(const Mask& mask) {
@@ -50,7 +46,7 @@ py::bytes to_bytes(const Mask& mask) {
         const ReleaseForLongWork release(work(mask));
         data = mask.to_bytes();
     }
-    return {reinterpret_cast<const char*>(data.data()), data.size()};
+    return bytes_out(data);
 }
 
 py::array ids_of(const Mask& mask) {
@@ -64,7 +60,7 @@ py::array ids_of(const Mask& mask) {
 
 py::array test(const Mask& mask, const py::object& ids) {
     const std::span<const NodeId> span = ids_in(ids, "ids");
-    std::vector<std::uint8_t> hit(span.size());
+    Array<std::uint8_t> hit(span.size());
     {
         const ReleaseForLongWork release(span.size());
         mask.test(span, hit);
@@ -74,7 +70,7 @@ py::array test(const Mask& mask, const py::object& ids) {
 
 py::array filter(const Mask& mask, const py::object& ids) {
     const std::span<const NodeId> span = ids_in(ids, "ids");
-    std::vector<NodeId> kept;
+    Array<NodeId> kept;
     {
         const ReleaseForLongWork release(span.size());
         kept = mask.filter(span);

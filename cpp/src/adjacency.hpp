@@ -20,6 +20,9 @@ public:
     const Csr& base() const noexcept { return base_; }
     bool has_overlay() const noexcept { return !links_.empty(); }
 
+    // The base is all there is.
+    bool is_flat(std::uint64_t num_nodes) const noexcept { return links_.empty() && base_.num_nodes() == num_nodes; }
+
     template <class Visit>
     void for_each(NodeId node, Visit&& visit) const {
         if (node < base_.num_nodes()) {

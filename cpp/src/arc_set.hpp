@@ -1,4 +1,4 @@
-// Purpose: a hash set of arcs or nodes as 64-bit keys: open addressing, insertion only.
+// Purpose: a hash set of arcs as 64-bit keys: open addressing, insertion only.
 // Contract: insert() tells whether the key was new; reserve() makes the next `extra` insertions throw nothing.
 // Invariants: capacity is a power of two, at most half full; kEmpty is no key (it would join kNoNode to itself).
 #pragma once

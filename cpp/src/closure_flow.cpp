@@ -1,352 +1,301 @@
-// Purpose, contract, source: closure_flow.hpp. Oracle: the verifier and brute force, in cpp/tests/test_closure.cpp.
-// How: excess starts on nodes of positive weight, room on those of negative weight. Either excess is pushed to room, or
-// lack (room) is pulled to excess: the same algorithm with both signs and all arcs turned round. What cannot arrive has
-// to climb until no way is left, which is most of the work, so the side with less to move moves. Pulling may leave lack
-// on a node that had no room; one sweep along the requirements takes back the flow that caused it.
-// A node's residual arcs are its outer arcs (uncuttable, so always open) and its inner ones (open while they carry
-// flow). Labels are lower bounds of the distance to a target; a target has label 1. The longest distance is n, so label
-// n + 1 (dead) means: no target can be reached from here; such nodes rest.
-// Invariants: a target holds no surplus; each node with a label below dead stands in exactly one list of its label,
-// active if it holds surplus, else idle; the node being discharged stands in none.
+// Purpose, contract, source: closure_flow.hpp. Oracle: the verifier, brute force and push-relabel, in
+// cpp/tests/test_closure.cpp.
+// How: surplus starts on nodes of positive weight and moves along requirements to room (push), or lack starts on nodes
+// of negative weight and moves against them to excess (pull): the same algorithm with signs and arcs turned round. What
+// cannot arrive has to climb until no way is left, which is most of the work, so the side with less to move moves.
+// Pulling may leave lack on a node that had no room; one sweep along the requirements takes back the flow behind it.
+// Every node stands in a tree whose arcs alone carry flow and whose root alone has a surplus (a strong tree) or can take
+// some (a weak one). A strong root looks, among the nodes of its tree that share its label, for an outer arc to a node
+// one label lower. Found: the tree is hung below that node, and the surplus runs up to the root there; where it meets
+// an inner arc that carries too little, the tree splits, and the rest stays behind on a new root. Not found: the nodes
+// are lifted by one. If no node has the label below, nothing can be reached any more, and the tree rests for good.
+// Invariants: labels never fall from a root towards the leaves; a weak tree holds no node above label 0 of its own
+// making, and a node dead for good is never looked for.
 #include "closure_flow.hpp"
 
 #include <utility>
 
 namespace memorepair {
 
-// Moves surplus from tails to heads of requirements, or (kPull) lack from heads to tails.
+namespace {
+
+// No node looks for one with this label.
+constexpr NodeId kDead = kNoNode - 1;
+
+}  // namespace
+
+// Moves surplus from tails to heads of requirements, or (kPull) lack from heads to tails. Inside, a node's balance is
+// what it has to move, or, below zero, what it can take.
 template <class W>
 template <bool kPull>
-class ClosureFlow<W>::PushRelabel {
+class ClosureFlow<W>::Pseudoflow {
 public:
-    PushRelabel(ClosureFlow& at, const Needs& needs)
-        : at_(at), needs_(needs), dependants_(at.dependants_), nodes_(at.nodes_.data()), flow_(at.flow_.data()),
-          num_nodes_(needs.num_nodes()), dead_(num_nodes_ + 1) {}
+    Pseudoflow(ClosureFlow& at, const Needs& needs)
+        : at_(at), needs_(needs), nodes_(at.nodes_.data()), num_nodes_(needs.num_nodes()) {}
 
     void run(std::span<const W> weight) {
+        at_.with_label_.assign(2, 0);
+        at_.roots_.assign(2, kNoNode);
         for (NodeId node = 0; node < num_nodes_; ++node) {
-            nodes_[node].surplus = kPull ? -weight[node] : weight[node];
-        }
-        start_greedily();
-        at_.active_.assign(std::size_t{num_nodes_} + 2, kNoNode);
-        at_.idle_.assign(std::size_t{num_nodes_} + 2, kNoNode);
-        relabel_all();
-        const std::uint64_t limit = 2 * (6 * std::uint64_t{num_nodes_} + needs_.num_arcs());
-        while (true) {
-            while (highest_active_ > 0 && at_.active_[highest_active_] == kNoNode) {
-                --highest_active_;
+            const W balance = kPull ? -weight[node] : weight[node];
+            const auto label = static_cast<NodeId>(balance > 0);
+            nodes_[node] = {balance, 0, kNoNode, kNoNode, kNoNode, kNoNode, kNoNode, label, 0, outer_begin(node), false};
+            ++at_.with_label_[label];
+            if (label != 0) {
+                add_root(node);
             }
-            if (highest_active_ == 0) {
+        }
+        while (true) {
+            raise_new_roots();
+            while (highest_ > 0 && at_.roots_[highest_] == kNoNode) {
+                --highest_;
+            }
+            if (highest_ == 0) {
                 break;
             }
-            const NodeId node = at_.active_[highest_active_];
-            at_.active_[highest_active_] = at_.next_[node];
-            discharge(node);
-            if (work_ > limit) {
-                relabel_all();
+            if (at_.with_label_[highest_ - 1] == 0) {
+                bury_highest();
+                continue;
             }
+            const NodeId root = at_.roots_[highest_];
+            at_.roots_[highest_] = nodes_[root].next;
+            nodes_[root].next = nodes_[root].previous = kNoNode;
+            grow(root);
         }
-        for (NodeId node = 0; node < num_nodes_; ++node) {
-            at_.balance_[node] = kPull ? -nodes_[node].surplus : nodes_[node].surplus;
+        if constexpr (kPull) {
+            for (NodeId node = 0; node < num_nodes_; ++node) {
+                nodes_[node].balance = -nodes_[node].balance;
+            }
         }
     }
 
 private:
-    std::uint32_t num_outer(NodeId node) const {
-        return kPull ? dependants_.end(node) - dependants_.begin(node) : needs_.end(node) - needs_.begin(node);
-    }
-    std::uint32_t num_inner(NodeId node) const {
-        return kPull ? needs_.end(node) - needs_.begin(node) : dependants_.end(node) - dependants_.begin(node);
-    }
-    std::pair<NodeId, KernelArc> need(KernelArc place) const { return {needs_.heads[place], place}; }
-    std::pair<NodeId, KernelArc> dependant(KernelArc place) const {
-        return {dependants_.arcs[place].tail, dependants_.arcs[place].arc};
-    }
-    // The far end and the arc. Where lists start is looked up once per node by the caller.
-    std::pair<NodeId, KernelArc> outer(KernelArc place) const { return kPull ? dependant(place) : need(place); }
-    std::pair<NodeId, KernelArc> inner(KernelArc place) const { return kPull ? need(place) : dependant(place); }
-    KernelArc outer_begin(NodeId node) const { return kPull ? dependants_.begin(node) : needs_.begin(node); }
-    KernelArc inner_begin(NodeId node) const { return kPull ? needs_.begin(node) : dependants_.begin(node); }
+    KernelArc outer_begin(NodeId node) const { return kPull ? at_.dependants_.begin(node) : needs_.begin(node); }
+    KernelArc outer_end(NodeId node) const { return kPull ? at_.dependants_.end(node) : needs_.end(node); }
+    NodeId outer_head(KernelArc place) const { return kPull ? at_.dependants_.arcs[place].tail : needs_.heads[place]; }
+    KernelArc outer_arc(KernelArc place) const { return kPull ? at_.dependants_.arcs[place].arc : place; }
+    // Surplus moves up to the parent as freely as it likes: the arc is an outer one.
+    bool is_outer(const Node& node) const { return node.requires_parent != kPull; }
 
-    // Most surplus finds its target without labels: each node, in the order of the arcs, gives every neighbour what can
-    // be taken there or beyond. On a tree this is the maximum flow already; where paths meet the demand is over-counted,
-    // some surplus comes to rest too far, and the residual arcs let it return.
-    void start_greedily() {
-        Array<W>& demand = at_.demand_;
-        demand.resize(num_nodes_);
-        const auto backwards = [&](NodeId i) { return kPull ? num_nodes_ - 1 - i : i; };
-        for (NodeId i = 0; i < num_nodes_; ++i) {
-            const NodeId node = backwards(i);
-            W wanted = std::max<W>(-nodes_[node].surplus, 0);
-            const KernelArc first = outer_begin(node);
-            for (KernelArc place = first; place < first + num_outer(node); ++place) {
-                wanted = capped_sum(wanted, demand[outer(place).first]);
-            }
-            demand[node] = wanted;
+    void add_root(NodeId node) {
+        const NodeId label = nodes_[node].label;
+        nodes_[node].next = at_.roots_[label];
+        at_.roots_[label] = node;
+        highest_ = std::max(highest_, label);
+    }
+
+    // Weak trees that have turned strong.
+    void raise_new_roots() {
+        NodeId node = std::exchange(at_.roots_[0], kNoNode);
+        while (node != kNoNode) {
+            const NodeId next = nodes_[node].next;
+            lift(node);
+            add_root(node);
+            node = next;
         }
-        for (NodeId i = num_nodes_; i-- > 0;) {
-            const NodeId node = backwards(i);
-            W left = nodes_[node].surplus;
-            if (left <= 0) {
+    }
+
+    void bury_highest() {
+        std::vector<NodeId>& todo = at_.todo_;
+        todo.clear();
+        for (NodeId root = std::exchange(at_.roots_[highest_], kNoNode); root != kNoNode;) {
+            todo.push_back(root);
+            root = std::exchange(nodes_[root].next, kNoNode);
+        }
+        while (!todo.empty()) {
+            Node& node = nodes_[todo.back()];
+            todo.pop_back();
+            --at_.with_label_[node.label];
+            node.label = kDead;
+            for (NodeId child = node.child; child != kNoNode; child = nodes_[child].next) {
+                todo.push_back(child);
+            }
+        }
+    }
+
+    void lift(NodeId node) {
+        const NodeId label = ++nodes_[node].label;
+        if (label == at_.with_label_.size()) {
+            at_.with_label_.push_back(0);
+            at_.roots_.push_back(kNoNode);
+        }
+        --at_.with_label_[label - 1];
+        ++at_.with_label_[label];
+        nodes_[node].current = outer_begin(node);
+    }
+
+    // Looks at the nodes of the tree that share the root's label, depth first. Each is lifted when nothing was found
+    // below it, so the root comes last.
+    void grow(NodeId root) {
+        NodeId node = root;
+        if (find_place(root)) {
+            move_surplus(root);
+            return;
+        }
+        while (true) {
+            const NodeId child = next_child(node);
+            if (child != kNoNode) {
+                if (find_place(child)) {
+                    move_surplus(root);
+                    return;
+                }
+                node = child;
                 continue;
             }
-            const auto give = [&](KernelArc place, W wanted) {
-                const auto [head, arc] = outer(place);
-                const W amount = std::min(left, wanted);
-                if (amount > 0) {
-                    left -= amount;
-                    nodes_[head].surplus += amount;
-                    flow_[arc] += amount;
-                    demand[head] -= std::min(demand[head], amount);
-                }
-            };
-            const KernelArc first = outer_begin(node);
-            const KernelArc last = first + num_outer(node);
-            // Targets next door first: handed further, the surplus would pass them by and have to come back.
-            for (KernelArc place = first; left > 0 && place < last; ++place) {
-                give(place, -nodes_[outer(place).first].surplus);
+            lift(node);
+            if (node == root) {
+                add_root(root);
+                return;
             }
-            for (KernelArc place = first; left > 0 && place < last; ++place) {
-                give(place, demand[outer(place).first]);
-            }
-            nodes_[node].surplus = left;
+            node = nodes_[node].parent;
         }
     }
 
-    // Exact labels: breadth first, backwards along residual arcs, from all targets at once.
-    void relabel_all() {
-        const std::size_t used = std::size_t{highest_label_} + 1;
-        std::fill_n(at_.active_.begin(), used, kNoNode);
-        std::fill_n(at_.idle_.begin(), used, kNoNode);
-        highest_active_ = highest_label_ = 0;
-        NodeId* const queue = at_.queue_.data();
-        std::size_t end = 0;
-        for (NodeId node = 0; node < num_nodes_; ++node) {
-            nodes_[node].current = 0;
-            nodes_[node].label = dead_;
-            if (nodes_[node].surplus < 0) {
-                nodes_[node].label = 1;
-                queue[end++] = node;
-            }
-        }
-        for (std::size_t next = 0; next < end; ++next) {
-            const NodeId node = queue[next];
-            const NodeId label = nodes_[node].label + 1;
-            const auto reach = [&](NodeId other) {
-                if (nodes_[other].label == dead_) {
-                    nodes_[other].label = label;
-                    queue[end++] = other;
-                }
-            };
-            const KernelArc first_inner = inner_begin(node);
-            for (KernelArc place = first_inner; place < first_inner + num_inner(node); ++place) {
-                reach(inner(place).first);
-            }
-            const KernelArc first_outer = outer_begin(node);
-            for (KernelArc place = first_outer; place < first_outer + num_outer(node); ++place) {
-                const auto [other, arc] = outer(place);
-                if (flow_[arc] > 0) {
-                    reach(other);
-                }
-            }
-            if (nodes_[node].surplus > 0) {
-                insert_active(node);
-            } else {
-                insert_idle(node);
-            }
-        }
-        work_ = 0;
-    }
-
-    void receive(NodeId node, W amount) {
-        const W before = nodes_[node].surplus;
-        nodes_[node].surplus = before + amount;
-        if (before <= 0 && before + amount > 0) {
-            remove_idle(node);
-            insert_active(node);
-        }
-    }
-
-    // Moves surplus along admissible arcs from the current one on. True when it is gone.
-    bool move_along(NodeId node, NodeId label) {
+    // Hangs the tree below a node one label lower that `node` can give to. False when there is none.
+    bool find_place(NodeId node) {
         Node& own = nodes_[node];
-        const std::uint32_t outers = num_outer(node);
-        const KernelArc first_outer = outer_begin(node);
-        std::uint32_t at = own.current;
-        for (; at < outers; ++at) {
-            const auto [head, arc] = outer(first_outer + at);
-            if (nodes_[head].label + 1 == label) {
-                flow_[arc] += own.surplus;
-                receive(head, own.surplus);
-                own.surplus = 0;
-                own.current = at;
+        own.scan = own.child;
+        const NodeId wanted = own.label - 1;
+        const KernelArc end = outer_end(node);
+        for (KernelArc place = own.current; place < end; ++place) {
+            const NodeId head = outer_head(place);
+            if (nodes_[head].label == wanted) {
+                own.current = place;
+                hang(node, head, outer_arc(place));
                 return true;
             }
         }
-        const std::uint32_t all = outers + num_inner(node);
-        const KernelArc first_inner = inner_begin(node);
-        for (; at < all; ++at) {
-            const auto [tail, arc] = inner(first_inner + (at - outers));
-            if (nodes_[tail].label + 1 == label && flow_[arc] > 0) {
-                const W amount = std::min(flow_[arc], own.surplus);
-                flow_[arc] -= amount;
-                own.surplus -= amount;
-                receive(tail, amount);
-                if (own.surplus == 0) {
-                    own.current = at;
-                    return true;
-                }
-            }
-        }
+        own.current = end;
         return false;
     }
 
-    // The smallest label that makes some residual arc admissible; dead_ when there is none.
-    NodeId lift(NodeId node) {
-        const std::uint32_t outers = num_outer(node);
-        const std::uint32_t inners = num_inner(node);
-        const KernelArc first_outer = outer_begin(node);
-        const KernelArc first_inner = inner_begin(node);
-        NodeId best = dead_;
-        std::uint32_t best_at = 0;
-        for (std::uint32_t i = 0; i < outers; ++i) {
-            const NodeId label = nodes_[outer(first_outer + i).first].label;
-            if (label < best) {
-                best = label;
-                best_at = i;
-            }
-        }
-        for (std::uint32_t i = 0; i < inners; ++i) {
-            const auto [tail, arc] = inner(first_inner + i);
-            if (nodes_[tail].label < best && flow_[arc] > 0) {
-                best = nodes_[tail].label;
-                best_at = outers + i;
-            }
-        }
-        nodes_[node].current = best_at;
-        work_ += 12 + std::uint64_t{outers} + inners;
-        return std::min(best, num_nodes_) + 1;
-    }
-
-    void discharge(NodeId node) {
+    // The way from `node` up to its root is turned round, so that surplus can run down it to the new parent.
+    void hang(NodeId node, NodeId parent, KernelArc arc) {
+        W flow = 0;
+        bool requires_parent = !kPull;
         while (true) {
-            const NodeId label = nodes_[node].label;
-            if (move_along(node, label)) {
-                insert_idle(node);
+            Node& own = nodes_[node];
+            const NodeId above = own.parent;
+            if (above != kNoNode) {
+                detach(node);
+            }
+            attach(node, parent);
+            std::swap(own.flow, flow);
+            std::swap(own.arc, arc);
+            std::swap(own.requires_parent, requires_parent);
+            requires_parent = !requires_parent;
+            if (above == kNoNode) {
                 return;
             }
-            if (at_.active_[label] == kNoNode && at_.idle_[label] == kNoNode) {
-                close_gap(label);
-                nodes_[node].label = dead_;
-                return;
-            }
-            nodes_[node].label = lift(node);
-            if (nodes_[node].label >= dead_) {
-                return;
-            }
-            highest_label_ = std::max(highest_label_, nodes_[node].label);
+            parent = node;
+            node = above;
         }
     }
 
-    // No node has this label any more, so nothing above it can come down to a target.
-    void close_gap(NodeId label) {
-        for (NodeId above = label + 1; above <= highest_label_; ++above) {
-            for (Array<NodeId>* lists : {&at_.active_, &at_.idle_}) {
-                for (NodeId node = (*lists)[above]; node != kNoNode; node = at_.next_[node]) {
-                    nodes_[node].label = dead_;
-                }
-                (*lists)[above] = kNoNode;
+    // Up to the root, or as far as the inner arcs carry it.
+    void move_surplus(NodeId node) {
+        W there = 1;
+        while (nodes_[node].balance != 0 && nodes_[node].parent != kNoNode) {
+            Node& own = nodes_[node];
+            const NodeId parent = own.parent;
+            there = nodes_[parent].balance;
+            W amount = own.balance;
+            if (is_outer(own)) {
+                own.flow += amount;
+            } else if (amount <= own.flow) {
+                own.flow -= amount;
+            } else {
+                amount = std::exchange(own.flow, 0);
+                detach(node);
+                own.next = own.previous = kNoNode;
+                add_root(node);
             }
+            own.balance -= amount;
+            nodes_[parent].balance += amount;
+            node = parent;
         }
-        highest_label_ = label;
+        if (nodes_[node].balance > 0 && there <= 0) {
+            add_root(node);
+        }
     }
 
-    void insert_active(NodeId node) {
-        const NodeId label = nodes_[node].label;
-        at_.next_[node] = at_.active_[label];
-        at_.active_[label] = node;
-        highest_active_ = std::max(highest_active_, label);
-        highest_label_ = std::max(highest_label_, label);
-    }
-
-    void insert_idle(NodeId node) {
-        const NodeId label = nodes_[node].label;
-        const NodeId first = at_.idle_[label];
-        at_.next_[node] = first;
-        at_.previous_[node] = kNoNode;
+    void attach(NodeId node, NodeId parent) {
+        const NodeId first = nodes_[parent].child;
+        nodes_[node].parent = parent;
+        nodes_[node].next = first;
+        nodes_[node].previous = kNoNode;
+        nodes_[parent].child = node;
         if (first != kNoNode) {
-            at_.previous_[first] = node;
+            nodes_[first].previous = node;
         }
-        at_.idle_[label] = node;
-        highest_label_ = std::max(highest_label_, label);
     }
 
-    void remove_idle(NodeId node) {
-        const NodeId before = at_.previous_[node];
-        const NodeId after = at_.next_[node];
-        if (before == kNoNode) {
-            at_.idle_[nodes_[node].label] = after;
-        } else {
-            at_.next_[before] = after;
-        }
+    void detach(NodeId node) {
+        const auto [before, after] = std::pair(nodes_[node].previous, nodes_[node].next);
+        (before == kNoNode ? nodes_[nodes_[node].parent].child : nodes_[before].next) = after;
         if (after != kNoNode) {
-            at_.previous_[after] = before;
+            nodes_[after].previous = before;
         }
+        nodes_[node].parent = kNoNode;
+    }
+
+    NodeId next_child(NodeId node) {
+        NodeId child = nodes_[node].scan;
+        while (child != kNoNode && nodes_[child].label != nodes_[node].label) {
+            child = nodes_[child].next;
+        }
+        nodes_[node].scan = child == kNoNode ? kNoNode : nodes_[child].next;
+        return child;
     }
 
     ClosureFlow& at_;
     const Needs& needs_;
-    const Dependants& dependants_;
     Node* const nodes_;
-    W* const flow_;
     const NodeId num_nodes_;
-    const NodeId dead_;
-    NodeId highest_active_ = 0;
-    NodeId highest_label_ = 0;
-    std::uint64_t work_ = 0;
+    NodeId highest_ = 0;
 };
 
 template <class W>
 void ClosureFlow<W>::solve(const Needs& needs, std::span<const W> weight) {
     const NodeId num_nodes = needs.num_nodes();
-    chosen_.assign(num_nodes, 0);
-    balance_.resize(num_nodes);
-    flow_.assign(needs.heads.size(), 0);
-    if (num_nodes == 0) {
-        return;
-    }
-    dependants_.assign(needs);
     nodes_.resize(num_nodes);
-    next_.resize(num_nodes);
-    previous_.resize(num_nodes);
-    queue_.resize(num_nodes);
     W total = 0;
     for (const W amount : weight) {
         total += amount;
     }
     if (total > 0) {
-        PushRelabel<true>(*this, needs).run(weight);
-        return_what_is_missing(needs, weight);
+        dependants_.assign(needs);
+        Pseudoflow<true>(*this, needs).run(weight);
+        return_what_is_missing(weight);
     } else {
-        PushRelabel<false>(*this, needs).run(weight);
+        Pseudoflow<false>(*this, needs).run(weight);
     }
     choose(needs);
 }
 
 // Pulled flow that no excess stood behind, taken back from the top down.
 template <class W>
-void ClosureFlow<W>::return_what_is_missing(const Needs& needs, std::span<const W> weight) {
-    for (NodeId node = needs.num_nodes(); node-- > 0;) {
-        W missing = std::min<W>(weight[node], 0) - balance_[node];
+void ClosureFlow<W>::return_what_is_missing(std::span<const W> weight) {
+    for (std::size_t node = nodes_.size(); node-- > 0;) {
+        Node& own = nodes_[node];
+        W missing = std::min<W>(weight[node], 0) - own.balance;
         if (missing <= 0) {
             continue;
         }
-        balance_[node] += missing;
-        for (KernelArc arc = needs.begin(node); missing > 0; ++arc) {
-            const W amount = std::min(missing, flow_[arc]);
-            flow_[arc] -= amount;
-            balance_[needs.heads[arc]] -= amount;
+        own.balance += missing;
+        const auto take_back = [&](W& flow, NodeId head) {
+            const W amount = std::min(missing, flow);
+            flow -= amount;
+            nodes_[head].balance -= amount;
             missing -= amount;
+        };
+        if (own.parent != kNoNode && own.requires_parent) {
+            take_back(own.flow, own.parent);
+        }
+        for (NodeId child = own.child; child != kNoNode && missing > 0; child = nodes_[child].next) {
+            if (!nodes_[child].requires_parent) {
+                take_back(nodes_[child].flow, child);
+            }
         }
     }
 }
@@ -354,26 +303,32 @@ void ClosureFlow<W>::return_what_is_missing(const Needs& needs, std::span<const 
 // Forward from what still holds excess, along arcs and against flow: the smallest of all minimum cuts.
 template <class W>
 void ClosureFlow<W>::choose(const Needs& needs) {
-    std::size_t end = 0;
+    chosen_.assign(nodes_.size(), 0);
+    todo_.clear();
     const auto select = [&](NodeId node) {
         if (chosen_[node] == 0) {
             chosen_[node] = 1;
-            queue_[end++] = node;
+            todo_.push_back(node);
         }
     };
-    for (NodeId node = 0; node < needs.num_nodes(); ++node) {
-        if (balance_[node] > 0) {
+    for (NodeId node = 0; node < nodes_.size(); ++node) {
+        if (nodes_[node].balance > 0) {
             select(node);
         }
     }
-    for (std::size_t next = 0; next < end; ++next) {
-        const NodeId node = queue_[next];
+    while (!todo_.empty()) {
+        const NodeId node = todo_.back();
+        todo_.pop_back();
         for (const NodeId head : needs.of(node)) {
             select(head);
         }
-        for (const Dependants::Arc& dependant : dependants_.of(node)) {
-            if (flow_[dependant.arc] > 0) {
-                select(dependant.tail);
+        const Node& own = nodes_[node];
+        if (own.parent != kNoNode && !own.requires_parent && own.flow > 0) {
+            select(own.parent);
+        }
+        for (NodeId child = own.child; child != kNoNode; child = nodes_[child].next) {
+            if (nodes_[child].requires_parent && nodes_[child].flow > 0) {
+                select(child);
             }
         }
     }

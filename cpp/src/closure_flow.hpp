@@ -1,12 +1,12 @@
-// Purpose: maximum closure by push-relabel, specialised: no source, no sink, no infinite capacity.
-// Contract: on return the flow is a maximum one, from positive weights along requirements to negative ones; a node's
-// balance (weight + in - out) is what is left on it, or, below zero, the room it still has, never below min(weight, 0).
-// `chosen` is the smallest optimal closure.
+// Purpose: maximum closure by pseudoflow: a maximum flow from positive weights along requirements to negative ones, and
+// the smallest optimal closure read from it.
+// Contract: each node's balance (weight + in - out) is what is left on it, or, below zero, the room it still has, never
+// below min(weight, 0). Only the arcs of a forest carry flow.
 // Requires: sum of |weight| at most 2^62 (W = 64 bit) or 2^125 (128 bit). On an acyclic graph a flow splits into paths,
 // so no arc carries more than the positive sum and nothing overflows.
-// Source: Goldberg and Tarjan 1988; highest label, gap and global relabelling after Cherkassky and Goldberg 1997. A
-// requirement cannot be cut, so its forward residual is never stored (Hochbaum 2001 uses the same structure for open
-// pits).
+// Source: Hochbaum 2008 (pseudoflow, highest label). It works as push-relabel does (labels bound the distance, the
+// highest goes first, a gap ends what is above it), but moves and lifts whole trees. Plain push-relabel
+// (cpp/tests/push_relabel.hpp, its oracle) takes several times as long on the same kernels: see benchmarks/README.md.
 #pragma once
 
 #include <cstdint>
@@ -22,33 +22,47 @@ class ClosureFlow {
 public:
     void solve(const Needs& needs, std::span<const W> weight);
 
-    const std::vector<std::uint8_t>& chosen() const noexcept { return chosen_; }  // per node
-    const Array<W>& balance() const noexcept { return balance_; }                 // per node
-    const Array<W>& flow() const noexcept { return flow_; }                       // per arc of `needs`
+    bool is_chosen(NodeId node) const noexcept { return chosen_[node] != 0; }
+    W balance(NodeId node) const noexcept { return nodes_[node].balance; }
+
+    // Calls visit(arc of `needs`, amount) for every arc that carries flow.
+    template <class Visit>
+    void for_each_flow(Visit&& visit) const {
+        for (const Node& node : nodes_) {
+            if (node.parent != kNoNode && node.flow > 0) {
+                visit(node.arc, node.flow);
+            }
+        }
+    }
 
 private:
     template <bool kPull>
-    class PushRelabel;
+    class Pseudoflow;
 
-    void return_what_is_missing(const Needs& needs, std::span<const W> weight);
+    // `flow` runs on `arc` between the node and its parent: to the parent if the node requires it, else from it.
+    struct Node {
+        W balance;
+        W flow;
+        NodeId parent;
+        NodeId child;     // the first one
+        NodeId next;      // among the children of one parent; of a root, among the roots of one label
+        NodeId previous;
+        NodeId scan;      // the next child to look at
+        NodeId label;
+        KernelArc arc;
+        KernelArc current;  // the next outer arc to look at
+        bool requires_parent;
+    };
+
+    void return_what_is_missing(std::span<const W> weight);
     void choose(const Needs& needs);
 
-    Dependants dependants_;
-    Array<W> balance_;
-    Array<W> flow_;
-    std::vector<std::uint8_t> chosen_;
-    Array<NodeId> queue_;
-    struct Node {
-        W surplus;  // what it has to move; below zero: what it can take
-        NodeId label;
-        std::uint32_t current;  // position in outer arcs, then inner ones
-    };
     Array<Node> nodes_;
-    Array<W> demand_;
-    Array<NodeId> active_;  // per label: the head of a list linked by next_
-    Array<NodeId> idle_;    // per label: the head of a list linked by next_ and previous_
-    Array<NodeId> next_;
-    Array<NodeId> previous_;
+    std::vector<std::uint8_t> chosen_;
+    Dependants dependants_;
+    std::vector<NodeId> roots_;        // per label: the first root with surplus
+    std::vector<NodeId> with_label_;   // per label: how many nodes
+    std::vector<NodeId> todo_;
 };
 
 }  // namespace memorepair

@@ -9,8 +9,8 @@ namespace memorepair {
 
 namespace {
 
-// A round costs about as much as an eighth of the flow on what it leaves.
-constexpr std::size_t kWorthwhile = 8;
+// A round costs as much as the flow on about half of what it starts from.
+constexpr std::size_t kWorthwhile = 2;
 
 }  // namespace
 

@@ -17,7 +17,7 @@ void ClosureSolver<W>::solve(const Needs& needs, std::span<const W> weight) {
         chosen_[taken.node] = 1;
     }
     for (NodeId node = 0; node < reducer_.kernel().num_nodes(); ++node) {
-        chosen_[reducer_.name(node)] = flow_.chosen()[node];
+        chosen_[reducer_.name(node)] = static_cast<std::uint8_t>(flow_.is_chosen(node));
     }
     for (std::size_t i = record.merges.size(); i-- > 0;) {
         chosen_[record.merges[i].gone] = chosen_[record.merges[i].kept];
@@ -27,7 +27,6 @@ void ClosureSolver<W>::solve(const Needs& needs, std::span<const W> weight) {
 template <class W>
 void ClosureSolver<W>::prove(std::span<const W> weight, std::vector<ArcFlow<W>>& flow, Array<W>& absorbed) {
     const Reductions<W>& record = reducer_.record();
-    const Needs& kernel = reducer_.kernel();
     absorbed.assign(weight.size(), 0);
     surplus_.assign(weight.size(), 0);
     for (const NodeAmount<W>& entry : record.absorbed) {
@@ -36,20 +35,17 @@ void ClosureSolver<W>::prove(std::span<const W> weight, std::vector<ArcFlow<W>>&
     for (const NodeAmount<W>& entry : record.taken) {
         surplus_[entry.node] = -entry.amount;
     }
-    for (NodeId node = 0; node < kernel.num_nodes(); ++node) {
-        const W balance = flow_.balance()[node];
+    for (NodeId node = 0; node < reducer_.kernel().num_nodes(); ++node) {
+        const W balance = flow_.balance(node);
         absorbed[reducer_.name(node)] = std::max<W>(-reducer_.kernel_weight()[node], 0) + std::min<W>(balance, 0);
         surplus_[reducer_.name(node)] = -std::max<W>(balance, 0);
-        for (KernelArc arc = kernel.begin(node); arc < kernel.end(node); ++arc) {
-            const W amount = flow_.flow()[arc];
-            if (amount > 0) {
-                const auto [tail, head] = reducer_.origin(arc);
-                surplus_[tail] -= amount;
-                surplus_[head] += amount;
-                flow.push_back({tail, head, amount});
-            }
-        }
     }
+    flow_.for_each_flow([&](KernelArc place, W amount) {
+        const auto [tail, head] = reducer_.origin(place);
+        surplus_[tail] -= amount;
+        surplus_[head] += amount;
+        flow.push_back({tail, head, amount});
+    });
     for (std::size_t i = record.merges.size(); i-- > 0;) {
         const Merge<W>& merge = record.merges[i];
         const W whole = absorbed[merge.kept];

@@ -4,11 +4,18 @@
 #include <algorithm>
 #include <string>
 
+#include "huge_pages.hpp"
 #include "memorepair/errors.hpp"
 
 namespace memorepair {
 
 namespace {
+
+Array<ArcIndex> zeroes(std::uint64_t size) {
+    auto array = fresh_array<ArcIndex>(size);
+    std::fill(array.begin(), array.end(), ArcIndex{0});
+    return array;
+}
 
 // Counts stand two places up, so that after the scatter the cursors have become the offsets: no second array.
 void prefix_sum(Array<ArcIndex>& offsets) {
@@ -75,13 +82,13 @@ void check_edges(std::uint64_t num_nodes, std::span<const NodeId> sources, std::
 
 Csr build_csr(std::uint64_t num_nodes, std::span<const NodeId> tails, std::span<const NodeId> heads) {
     Csr csr;
-    csr.offsets.assign(num_nodes + 2, 0);
+    csr.offsets = zeroes(num_nodes + 2);
     for (std::size_t e = 0; e < tails.size(); ++e) {
         csr.offsets[std::size_t{tails[e]} + 2 - static_cast<std::size_t>(tails[e] == heads[e])] +=
             static_cast<ArcIndex>(tails[e] != heads[e]);
     }
     prefix_sum(csr.offsets);
-    csr.heads.resize(csr.offsets.back());
+    csr.heads = fresh_array<NodeId>(csr.offsets.back());
     for (std::size_t e = 0; e < tails.size(); ++e) {
         if (tails[e] != heads[e]) {
             csr.heads[csr.offsets[std::size_t{tails[e]} + 1]++] = heads[e];
@@ -95,12 +102,12 @@ Csr build_csr(std::uint64_t num_nodes, std::span<const NodeId> tails, std::span<
 Csr transpose(const Csr& csr) {
     const std::uint64_t num_nodes = csr.num_nodes();
     Csr reverse;
-    reverse.offsets.assign(num_nodes + 2, 0);
+    reverse.offsets = zeroes(num_nodes + 2);
     for (const NodeId head : csr.heads) {
         ++reverse.offsets[std::size_t{head} + 2];
     }
     prefix_sum(reverse.offsets);
-    reverse.heads.resize(csr.heads.size());
+    reverse.heads = fresh_array<NodeId>(csr.heads.size());
     for (std::uint64_t tail = 0; tail < num_nodes; ++tail) {
         for (ArcIndex e = csr.offsets[tail]; e < csr.offsets[tail + 1]; ++e) {
             reverse.heads[reverse.offsets[std::size_t{csr.heads[e]} + 1]++] = static_cast<NodeId>(tail);

@@ -44,7 +44,6 @@ bool is_less(Ratio left, Ratio right) {
 // Nodes that enter together, and where.
 struct Atom {
     Ratio ratio;
-    double approximate;
     NodeId id;
 };
 
@@ -187,8 +186,7 @@ private:
     }
 
     void emit(Ratio ratio) {
-        atoms_.push_back({ratio, static_cast<double>(ratio.numerator) / static_cast<double>(ratio.denominator),
-                          static_cast<NodeId>(atoms_.size())});
+        atoms_.push_back({ratio, static_cast<NodeId>(atoms_.size())});
     }
 
     void divide(Piece whole) {
@@ -328,18 +326,8 @@ private:
 
     // Dearest ratio first; equal ones are one piece.
     void order_atoms() {
-        std::sort(atoms_.begin(), atoms_.end(), [](const Atom& left, const Atom& right) {
-            // Within this distance rounding may have the last word, so the fractions have it.
-            constexpr double kClose = 1e-14;
-            const double gap = left.approximate - right.approximate;
-            if (gap > kClose * left.approximate) {
-                return true;
-            }
-            if (-gap > kClose * left.approximate) {
-                return false;
-            }
-            return is_less(right.ratio, left.ratio);
-        });
+        std::sort(atoms_.begin(), atoms_.end(),
+                  [](const Atom& left, const Atom& right) { return is_less(right.ratio, left.ratio); });
         std::vector<std::uint32_t> place(atoms_.size());
         for (const Atom& atom : atoms_) {
             if (breakpoints.empty() || is_less(atom.ratio, breakpoints.back())) {

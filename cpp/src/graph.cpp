@@ -9,6 +9,7 @@
 #include "adjacency.hpp"
 #include "arc_set.hpp"
 #include "memorepair/errors.hpp"
+#include "scratch.hpp"
 
 namespace memorepair {
 
@@ -57,7 +58,8 @@ Csr Adjacency::merged(std::uint64_t num_nodes) const {
 ProvenanceGraph::ProvenanceGraph()
     : children_(std::make_unique<Adjacency>()),
       parents_(std::make_unique<Adjacency>()),
-      overlay_(std::make_unique<ArcSet>()) {}
+      overlay_(std::make_unique<ArcSet>()),
+      scratch_(std::make_unique<ScratchPool>()) {}
 ProvenanceGraph::ProvenanceGraph(ProvenanceGraph&&) noexcept = default;
 ProvenanceGraph& ProvenanceGraph::operator=(ProvenanceGraph&&) noexcept = default;
 ProvenanceGraph::~ProvenanceGraph() = default;

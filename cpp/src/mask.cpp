@@ -6,6 +6,8 @@
 #include <iterator>
 #include <string>
 
+#include "huge_pages.hpp"
+#include "mask_filter.hpp"
 #include "memorepair/errors.hpp"
 
 namespace memorepair {
@@ -97,31 +99,35 @@ std::vector<NodeId> Mask::ids() const {
     return ids;
 }
 
+// A few ids are looked up in a sparse mask by bisection; for many, setting its bits first is cheaper.
+bool Mask::by_words(std::uint64_t num_ids) const noexcept {
+    return is_dense() || num_ids * static_cast<std::uint64_t>(std::bit_width(count_)) >= num_words(size_) + count_;
+}
+
 void Mask::test(std::span<const NodeId> ids, std::span<std::uint8_t> out) const {
-    // Many lookups in a sparse mask pay for the words; a few are cheaper by bisection.
-    const bool by_words = is_dense() || ids.size() >= num_words(size_);
-    const std::vector<std::uint64_t> expanded =
-        by_words && !is_dense() ? to_words(size_) : std::vector<std::uint64_t>{};
-    const std::span<const std::uint64_t> words = is_dense() ? words_ : expanded;
-    for (std::size_t i = 0; i < ids.size(); ++i) {
-        const NodeId id = ids[i];
-        if (id >= size_) {
-            throw_node_range("mask id", id, size_);
-        }
-        out[i] = static_cast<std::uint8_t>(by_words ? test_bit(words, id) : has(id));
+    if (is_dense()) {
+        test_words(best_isa(), words_, size_, ids, out.data());
+    } else if (by_words(ids.size())) {
+        test_words(best_isa(), to_words(size_), size_, ids, out.data());
+    } else {
+        test_sorted(sparse_, size_, ids, out.data());
     }
 }
 
-std::vector<NodeId> Mask::filter(std::span<const NodeId> ids) const {
-    std::vector<std::uint8_t> hit(ids.size());
-    const std::vector<NodeId> own(ids.begin(), ids.end());
-    test(own, hit);
-    std::vector<NodeId> kept;
-    kept.reserve(ids.size());
-    for (std::size_t i = 0; i < own.size(); ++i) {
-        if (hit[i] == 0) {
-            kept.push_back(own[i]);
-        }
+Array<NodeId> Mask::filter(std::span<const NodeId> ids) const {
+    Array<NodeId> kept = fresh_array<NodeId>(ids.size());
+    std::uint64_t num_kept = 0;
+    if (is_dense()) {
+        num_kept = filter_words(best_isa(), words_, size_, ids, kept.data());
+    } else if (by_words(ids.size())) {
+        num_kept = filter_words(best_isa(), to_words(size_), size_, ids, kept.data());
+    } else {
+        num_kept = filter_sorted(sparse_, size_, ids, kept.data());
+    }
+    kept.resize(num_kept);
+    // The answer may live long: it must not hold on to the room of ids that were dropped.
+    if (num_kept < ids.size() / 2) {
+        kept.shrink_to_fit();
     }
     return kept;
 }

@@ -1,7 +1,8 @@
 // Purpose: looking many ids up in a mask: in its words, with the widest instructions the processor has, or in its
 // sorted ids, a block of searches in step.
-// Contract: `words` holds ceil(size / 64) words; `sorted` is strictly increasing and below `size`. An id past `size` throws NodeRange and is never looked up. Every
-// `Isa` gives the same answer; one the processor lacks must not be asked for.
+// Contract: `words` holds ceil(size / 64) words; `sorted` is strictly increasing and below `size`. An id past `size`
+// throws NodeRange and is never looked up. Every `Isa` gives the same answer; one the processor lacks must not be asked
+// for.
 #pragma once
 
 #include <cstdint>

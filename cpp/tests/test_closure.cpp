@@ -4,8 +4,11 @@
 #include <vector>
 
 #include "check.hpp"
+#include "closure_flow.hpp"
+#include "closure_solver.hpp"
 #include "memorepair/closure.hpp"
 #include "memorepair/errors.hpp"
+#include "push_relabel.hpp"
 
 using namespace memorepair;
 using Ids = std::vector<NodeId>;
@@ -192,6 +195,45 @@ void test_verified() {
     }
 }
 
+// Two flow algorithms that share nothing, on the same kernels: the smallest optimum is unique, so they must agree.
+template <class W>
+void test_flows(std::uint64_t seed) {
+    check::Random random(seed);
+    for (int round = 0; round < 400; ++round) {
+        const auto n = static_cast<NodeId>(1 + random.below(round % 10 == 0 ? 3000 : 60));
+        const std::uint64_t span = round % 3 == 0 ? 8 : n;
+        Needs needs;
+        Array<W> weight;
+        for (NodeId v = 0; v < n; ++v) {
+            needs.first.push_back(needs.num_arcs());
+            const auto reach = std::min<std::uint64_t>(v, span);
+            for (std::uint64_t e = 0; reach > 0 && e < random.below(5); ++e) {
+                needs.heads.push_back(v - 1 - static_cast<NodeId>(random.below(reach)));
+            }
+            weight.push_back((W{1} << (8 * sizeof(W) - 24)) / 3000 / 100 * random.between(-100, 90 + round % 20));
+        }
+        needs.first.push_back(needs.num_arcs());
+        ClosureFlow<W> trees;
+        PushRelabelClosure<W> pushes;
+        ClosureSolver<W> reduced;
+        trees.solve(needs, weight);
+        pushes.solve(needs, weight);
+        reduced.solve(needs, weight);
+        Array<W> balance(weight);
+        trees.for_each_flow([&](KernelArc arc, W amount) {
+            const auto tail = std::upper_bound(needs.first.begin(), needs.first.end(), arc) - needs.first.begin() - 1;
+            balance[static_cast<std::size_t>(tail)] -= amount;
+            balance[needs.heads[arc]] += amount;
+        });
+        bool same = true;
+        for (NodeId v = 0; v < n; ++v) {
+            same = same && trees.is_chosen(v) == (pushes.chosen()[v] != 0) && trees.balance(v) == balance[v] &&
+                   reduced.chosen()[v] == pushes.chosen()[v] && trees.balance(v) >= std::min<W>(weight[v], 0);
+        }
+        CHECK(same);
+    }
+}
+
 void test_limits() {
     Case c;
     c.n = 2;
@@ -227,6 +269,8 @@ void test_limits() {
 int main() {
     test_brute_force();
     test_verified();
+    test_flows<Weight>(8);
+    test_flows<Wide>(9);
     test_limits();
     return check::finish("closure");
 }

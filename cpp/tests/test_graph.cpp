@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "check.hpp"
+#include "forge.hpp"
 #include "memorepair/errors.hpp"
 #include "memorepair/graph.hpp"
 
@@ -154,6 +155,165 @@ void test_growth_equals_build() {
     }
 }
 
+// The plain reach, for graphs too large for the matrix.
+Ids walk(const std::vector<Ids>& lists, const Ids& roots) {
+    std::vector<char> seen(lists.size());
+    Ids todo;
+    const auto visit = [&](NodeId node) {
+        if (seen[node] == 0) {
+            seen[node] = 1;
+            todo.push_back(node);
+        }
+    };
+    for (const NodeId root : roots) visit(root);
+    for (std::size_t i = 0; i < todo.size(); ++i) {
+        for (const NodeId head : lists[todo[i]]) visit(head);
+    }
+    std::sort(todo.begin(), todo.end());
+    return todo;
+}
+
+// Reaches of every size in turn, on memory that the graph keeps: sorted, by blocks, by words; with and without overlay.
+void test_reach_again_and_again() {
+    check::Random random(6);
+    NodeId num_nodes = 200000;
+    std::vector<Ids> children(num_nodes);
+    std::vector<Ids> parents(num_nodes);
+    Ids sources;
+    Ids targets;
+    for (NodeId e = 0; e < num_nodes; ++e) {
+        const auto a = static_cast<NodeId>(random.below(num_nodes));
+        const auto b = static_cast<NodeId>(random.below(num_nodes));
+        sources.push_back(std::min(a, b));
+        targets.push_back(std::max(a, b));
+        children[std::min(a, b)].push_back(std::max(a, b));
+        parents[std::max(a, b)].push_back(std::min(a, b));
+    }
+    auto graph = ProvenanceGraph::from_edges(num_nodes, sources, targets);
+    for (int round = 0; round < 150; ++round) {
+        Ids roots(random.below(3) == 0 ? random.below(5) : std::uint64_t{1} << random.below(14));
+        for (NodeId& root : roots) root = static_cast<NodeId>(random.below(num_nodes));
+        CHECK(graph.reach(roots) == Mask::from_ids(walk(children, roots), num_nodes));
+        CHECK(graph.ancestors(roots) == Mask::from_ids(walk(parents, roots), num_nodes));
+        roots.push_back(num_nodes);
+        CHECK_THROWS(graph.reach(roots), memorepair::NodeRange);
+        if (round % 25 == 24) {
+            const auto low = static_cast<NodeId>(random.below(num_nodes));
+            graph.append(1, Ids{low, num_nodes}, Ids{num_nodes, 7});
+            children.emplace_back();
+            parents.emplace_back();
+            children[low].push_back(num_nodes);
+            parents[num_nodes].push_back(low);
+            children[num_nodes].push_back(7);
+            parents[7].push_back(num_nodes);
+            ++num_nodes;
+        }
+    }
+}
+
+ProvenanceGraph read(const forge::Bytes& bytes) {
+    // A copy of the exact length, so that a read past the end is seen by AddressSanitizer.
+    return ProvenanceGraph::from_bytes(forge::Bytes(bytes.begin(), bytes.end()));
+}
+
+forge::Bytes bytes_of(const ProvenanceGraph& graph) {
+    const auto bytes = graph.to_bytes();
+    return {bytes.begin(), bytes.end()};
+}
+
+bool is_valid(const ProvenanceGraph& graph) {
+    try {
+        graph.validate();
+        return true;
+    } catch (const memorepair::InvalidGraph&) {
+        return false;
+    }
+}
+
+void test_snapshot() {
+    check::Random random(7);
+    for (int round = 0; round < 200; ++round) {
+        Model model;
+        ProvenanceGraph graph;
+        for (std::uint64_t step = 0; step < 1 + random.below(4); ++step) {  // an overlay, as a rule
+            const auto added = static_cast<NodeId>(random.below(8));
+            model.num_nodes += added;
+            Ids sources;
+            Ids targets;
+            for (std::uint64_t e = 0; model.num_nodes > 0 && e < random.below(20); ++e) {
+                sources.push_back(static_cast<NodeId>(random.below(model.num_nodes)));
+                targets.push_back(static_cast<NodeId>(random.below(model.num_nodes)));
+                if (sources.back() != targets.back()) model.edges.insert({sources.back(), targets.back()});
+            }
+            graph.append(added, sources, targets);
+        }
+        const auto bytes = bytes_of(graph);
+        CHECK(bytes.size() == 32 + 8 * (graph.num_nodes() + graph.num_edges()));
+        auto sealed = bytes;
+        forge::seal_graph(sealed);  // the checksum by another hand
+        CHECK(sealed == bytes);
+        auto loaded = read(bytes);
+        compare(loaded, model, random);
+        CHECK(is_valid(loaded) && is_valid(graph) && bytes_of(loaded) == bytes);
+        graph.append(1, Ids{model.num_nodes}, Ids{0});
+        loaded.append(1, Ids{model.num_nodes}, Ids{0});
+        CHECK(bytes_of(loaded) == bytes_of(graph));
+
+        for (std::size_t bit = 0; bit < bytes.size() * 8; bit += 1 + random.below(20)) {
+            auto flipped = bytes;
+            flipped[bit / 8] = static_cast<std::uint8_t>(flipped[bit / 8] ^ (1U << (bit % 8)));
+            CHECK_THROWS(read(flipped), memorepair::InvalidGraph);
+        }
+        for (std::size_t length = 0; length < bytes.size(); ++length) {
+            CHECK_THROWS(read({bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(length)}),
+                         memorepair::InvalidGraph);
+        }
+        // A right checksum over a number that is wrong: refused, or in memory and told by validate().
+        for (std::size_t at = 0; at < bytes.size(); at += 4) {
+            if (at >= 24 && at < 32) continue;
+            auto forged = bytes;
+            const std::uint64_t old = forge::number(forged, at, 4);
+            forge::put(forged, at, 4, random.below(2) == 0 ? random.below(model.num_nodes + 2) : 0xffffffffU);
+            forge::seal_graph(forged);
+            if (forge::number(forged, at, 4) == old) continue;
+            try {
+                const auto graph_of_lies = read(forged);
+                CHECK(!is_valid(graph_of_lies));
+                (void)graph_of_lies.order();
+                for (NodeId node = 0; node < graph_of_lies.num_nodes(); ++node) {
+                    CHECK(graph_of_lies.reach(Ids{node}).contains(node));
+                }
+            } catch (const memorepair::InvalidGraph&) {
+                CHECK(true);
+            }
+        }
+    }
+    // More than one block of counts and of lists, and sizes that fill no stripe.
+    Ids sources;
+    Ids targets;
+    for (int e = 0; e < 60001; ++e) {
+        sources.push_back(static_cast<NodeId>(random.below(30011)));
+        targets.push_back(static_cast<NodeId>(random.below(30011)));
+    }
+    const auto graph = ProvenanceGraph::from_edges(30011, sources, targets);
+    auto bytes = bytes_of(graph);
+    CHECK(is_valid(read(bytes)) && bytes_of(read(bytes)) == bytes && read(bytes).order() == graph.order());
+    forge::put(bytes, bytes.size() - 4, 4, 30011);
+    forge::seal_graph(bytes);
+    CHECK_THROWS(read(bytes), memorepair::InvalidGraph);
+    // Sizes whose product or sum would wrap around, or ask for more memory than there is.
+    const std::uint64_t far = ~std::uint64_t{0};
+    for (const std::uint64_t nodes : {std::uint64_t{0}, std::uint64_t{0xffffffff}, std::uint64_t{1} << 61, far}) {
+        for (const std::uint64_t edges : {std::uint64_t{1}, std::uint64_t{1} << 61, far - nodes + 1}) {
+            forge::Bytes header(32);
+            header[0] = 1;
+            forge::put(header, 8, 8, nodes);
+            forge::put(header, 16, 8, edges);
+            if (nodes != 0 || edges != 0) CHECK_THROWS(read(header), memorepair::InvalidGraph);
+        }
+    }
+}
+
 void test_refusals() {
     const Ids one{1};
     const Ids two{2, 0};
@@ -221,6 +381,8 @@ void test_shared_readers() {
 int main() {
     test_random();
     test_growth_equals_build();
+    test_reach_again_and_again();
+    test_snapshot();
     test_refusals();
     test_long_chain();
     test_shared_readers();

@@ -4,9 +4,11 @@
 #include <vector>
 
 #include "check.hpp"
+#include "mask_filter.hpp"
 #include "memorepair/errors.hpp"
 #include "memorepair/mask.hpp"
 
+using memorepair::Isa;
 using memorepair::Mask;
 using memorepair::NodeId;
 using Ids = std::vector<NodeId>;
@@ -86,11 +88,106 @@ void test_operations() {
             if (!a.contains(asked[i])) kept.push_back(asked[i]);
         }
         CHECK(right_answers);
-        CHECK(left.filter(asked) == kept);
+        CHECK(std::ranges::equal(left.filter(asked), kept));
         const auto bytes = left.to_bytes();
         CHECK(Mask::from_bytes(bytes) == left);
         CHECK(Mask::from_bytes(bytes).to_bytes() == bytes);
         CHECK(bytes.size() <= 11 + (size_a + 7) / 8);
+    }
+}
+
+// Every way to look ids up against the scalar words, whatever this processor would choose by itself.
+void test_isas() {
+    check::Random random(3);
+    for (const Isa isa : {Isa::kScalar, Isa::kAvx2, Isa::kAvx512}) {
+        const char* const name = isa == Isa::kScalar ? "scalar" : isa == Isa::kAvx2 ? "AVX2" : "AVX-512";
+        if (!memorepair::is_supported(isa)) {
+            std::printf("mask: SKIPPED %s, this processor lacks it\n", name);
+            continue;
+        }
+        for (int round = 0; round < 400; ++round) {
+            const std::uint64_t size = 1 + random.below(round % 2 == 0 ? 100 : 5000);
+            const Set set = random_set(random, size);
+            const Ids sorted = list(set);
+            const auto words = Mask::from_ids(sorted, size).to_words(size);
+            Ids asked(random.below(100));
+            for (NodeId& id : asked) id = static_cast<NodeId>(random.below(size));
+            Ids kept;
+            std::vector<std::uint8_t> expected;
+            for (const NodeId id : asked) {
+                expected.push_back(static_cast<std::uint8_t>(set.contains(id)));
+                if (!set.contains(id)) kept.push_back(id);
+            }
+            // Exactly the room that the contract asks for, so that AddressSanitizer sees a store past it.
+            Ids out(asked.size());
+            std::vector<std::uint8_t> hit(asked.size());
+            out.resize(memorepair::filter_words(isa, words, size, asked, out.data()));
+            memorepair::test_words(isa, words, size, asked, hit.data());
+            CHECK(out == kept && hit == expected);
+            out.assign(asked.size(), 0);
+            hit.assign(asked.size(), 0);
+            out.resize(memorepair::filter_sorted(sorted, size, asked, out.data()));
+            memorepair::test_sorted(sorted, size, asked, hit.data());
+            CHECK(out == kept && hit == expected);
+            if (!asked.empty()) {
+                // Past the size but inside the last word, and far past every word.
+                out.assign(asked.size(), 0);
+                hit.assign(asked.size(), 0);
+                asked[random.below(asked.size())] = static_cast<NodeId>(round % 3 == 0 ? 0xffffffffU : size);
+                CHECK_THROWS(memorepair::filter_words(isa, words, size, asked, out.data()), memorepair::NodeRange);
+                CHECK_THROWS((memorepair::test_words(isa, words, size, asked, hit.data()), 0), memorepair::NodeRange);
+                CHECK_THROWS(memorepair::filter_sorted(sorted, size, asked, out.data()), memorepair::NodeRange);
+                CHECK_THROWS((memorepair::test_sorted(sorted, size, asked, hit.data()), 0), memorepair::NodeRange);
+            }
+        }
+        Ids none(40, 7);
+        CHECK_THROWS(memorepair::filter_words(isa, {}, 0, Ids(40, 7), none.data()), memorepair::NodeRange);
+        CHECK(memorepair::filter_words(isa, {}, 0, {}, none.data()) == 0);
+    }
+    // Past 2^31, where a signed comparison would go wrong.
+    const std::uint64_t size = (std::uint64_t{1} << 31) + 1000;
+    std::vector<std::uint64_t> words(memorepair::num_words(size));
+    Ids asked;
+    Ids kept;
+    for (NodeId id = 0x80000000U - 500; id < size; ++id) {
+        asked.push_back(id);
+        if (id % 3 == 0) {
+            memorepair::set_bit(words, id);
+        } else {
+            kept.push_back(id);
+        }
+    }
+    for (const Isa isa : {Isa::kScalar, Isa::kAvx2, Isa::kAvx512}) {
+        if (memorepair::is_supported(isa)) {
+            Ids out(asked.size());
+            out.resize(memorepair::filter_words(isa, words, size, asked, out.data()));
+            CHECK(out == kept);
+        }
+    }
+}
+
+// Many ids, so that a sparse mask is looked up by words, and an answer past the size that gets large pages.
+void test_many() {
+    check::Random random(4);
+    for (const std::uint64_t count : {0, 40, 4000, 400000}) {
+        Ids members(count);
+        for (NodeId& id : members) id = static_cast<NodeId>(random.below(1000000));
+        const Mask mask = Mask::from_ids(members, 1000000);
+        Ids asked(1500000);
+        for (NodeId& id : asked) id = static_cast<NodeId>(random.below(1000000));
+        std::vector<std::uint8_t> hit(asked.size());
+        mask.test(asked, hit);
+        Ids kept;
+        bool right = true;
+        for (std::size_t i = 0; i < asked.size(); ++i) {
+            right = right && (hit[i] != 0) == mask.contains(asked[i]);
+            if (hit[i] == 0) kept.push_back(asked[i]);
+        }
+        CHECK(right);
+        CHECK(std::ranges::equal(mask.filter(asked), kept));
+        asked.back() = 1000000;
+        CHECK_THROWS(mask.filter(asked), memorepair::NodeRange);
+        CHECK(mask.filter(Ids(members.begin(), members.end())).empty());
     }
 }
 
@@ -146,6 +243,8 @@ void test_damage() {
 
 int main() {
     test_operations();
+    test_isas();
+    test_many();
     test_ranges();
     test_damage();
     return check::finish("mask");

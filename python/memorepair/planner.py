@@ -2,6 +2,7 @@
 
 Contract: `plan` reads one committed state and returns a frozen Plan whose selection is exact at its cost weight and
 whose certificate was verified; it changes nothing. A plan names the heads it saw, so a later publish can be fenced.
+`frontier` reads the same and returns what every cost weight would choose, certified as a whole.
 Source: MemoRepair phases 2 and 3; docs/SEMANTICS.md section 4, invariant I14.
 """
 
@@ -9,19 +10,21 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from memorepair.amounts import Cost, parse_cost, parse_cost_weight, shown
+from memorepair.amounts import MICRO, Cost, parse_cost, parse_cost_weight, shown
 from memorepair.candidates import Candidate, find_candidates, graph_of
 from memorepair.errors import InvalidRequestError, MixedUnitsError
 from memorepair.events import Event
 from memorepair.keys import checked_name, escaped
 from memorepair.rules import Rules
 from memorepair.schedule import Priced, ScheduleFunction, cost_base, price
-from memorepair.selection import Problem, Selection, select_at, select_within
+from memorepair.selection import NEVER, Problem, Selection, select_at, select_within, solve_frontier
 
 if TYPE_CHECKING:
     from memorepair.scope import View
@@ -147,47 +150,65 @@ def plan(
     """
     if cost_weight is not None and budget is not None:
         raise InvalidRequestError("plan: cost_weight and budget are two ways to ask; expected one of them, got both")
-    event_id = event.event_id if isinstance(event, Event) else None if event is None else checked_name(event, "event")
     limit = parse_cost(budget, "budget")
     weight = None if cost_weight is None else parse_cost_weight(cost_weight)
+    return _decide(_ask(store, event, rules, keys, schedule), weight, limit)
+
+
+class _Question(msgspec.Struct, frozen=True):
+    """What a plan decides on: the state that was read, and its candidates with their prices."""
+
+    view: View
+    event_id: str | None
+    candidates: list[Candidate]
+    priced: Priced
+
+    def problem(self, costs: tuple[int, ...]) -> Problem:
+        """The same as numbers: node k is the k-th candidate, in the order of keys."""
+        index = {candidate.key: node for node, candidate in enumerate(self.candidates)}
+        needs = tuple(tuple(index[key] for key in candidate.needs) for candidate in self.candidates)
+        executable = tuple(candidate.is_executable for candidate in self.candidates)
+        return Problem(self.priced.values, costs, executable, needs)
+
+
+def _ask(
+    store: Store,
+    event: Event | str | None,
+    rules: Rules,
+    keys: Iterable[str] | None,
+    schedule: str | ScheduleFunction,
+) -> _Question:
+    event_id = event.event_id if isinstance(event, Event) else None if event is None else checked_name(event, "event")
     if not isinstance(rules, Rules):
         raise InvalidRequestError(f"plan: rules: expected Rules, got {type(rules).__name__}")
     with store._reading() as view:
         candidates = find_candidates(view, event_id, keys, rules)
         base = cost_base(view, candidates)
     # The schedule is user code: it runs when the read is over.
-    return _decide(view, event_id, candidates, price(candidates, base, schedule), weight, limit)
+    return _Question(view, event_id, candidates, price(candidates, base, schedule))
 
 
-def _decide(
-    view: View,
-    event_id: str | None,
-    candidates: list[Candidate],
-    priced: Priced,
-    cost_weight: Fraction | None,
-    budget: Cost | None,
-) -> Plan:
-    index = {candidate.key: node for node, candidate in enumerate(candidates)}
-    needs = tuple(tuple(index[key] for key in candidate.needs) for candidate in candidates)
-    executable = tuple(candidate.is_executable for candidate in candidates)
+def _decide(question: _Question, cost_weight: Fraction | None, budget: Cost | None) -> Plan:
+    view, candidates, priced = question.view, question.candidates, question.priced
     if budget is None:
-        problem = Problem(priced.values, priced.costs, executable, needs)
+        problem = question.problem(priced.costs)
         selection = select_at(problem, priced.cost_weight if cost_weight is None else cost_weight)
     else:
         _check_budget(budget, priced, candidates)
         # A budget is in the recorded unit, so the recorded costs are what counts.
         priced = msgspec.structs.replace(priced, costs=priced.recorded)
-        problem = Problem(priced.values, priced.costs, executable, needs)
+        problem = question.problem(priced.costs)
         selection = select_within(problem, budget.micro)
     idle = (
         "its value is below cost_weight x cost, with what it needs" if budget is None else "the budget is better spent"
     )
     items = tuple(_item(candidate, node, priced, selection, idle) for node, candidate in enumerate(candidates))
+    index = {candidate.key: node for node, candidate in enumerate(candidates)}
     waits = graph_of([[index[key] for key in candidate.waits_for] for candidate in candidates])
     weighed = 0 if selection.cost_weight is None else selection.cost_weight * problem.cost(selection.certified)
     certified = problem.value(selection.certified) - Fraction(weighed)
     return Plan(
-        event_id=event_id,
+        event_id=question.event_id,
         store=view.scope.backend.uuid,
         scope=view.scope.name,
         epoch=view.epoch,
@@ -197,8 +218,8 @@ def _decide(
         budget=None if budget is None else str(budget),
         items=items,
         order=tuple(candidates[int(node)].key for node in waits.order()),
-        objective=str(certified / 1_000_000),
-        bound=None if selection.bound is None else str(selection.bound / 1_000_000),
+        objective=str(certified / MICRO),
+        bound=None if selection.bound is None else str(selection.bound / MICRO),
         certificate="verified",
         warnings=_warnings(items),
     )
@@ -249,3 +270,118 @@ def _warnings(items: tuple[PlanItem, ...]) -> tuple[str, ...]:
     if len(executable) > 1 and len(chosen) == len(executable):
         return ("everything that can be repaired is selected: the cost weight saves nothing here",)
     return ()
+
+
+# -- the whole trade-off -----------------------------------------------------------------------------------------------
+
+
+class TradeOffPoint(msgspec.Struct, frozen=True, gc=False):
+    """
+    One choice; amounts are micro-units, `cost` the schedule's and `recorded_cost` the recorded one.
+
+    `cost_weight` is the smallest that gives this choice, up to that of the point before; None where none does.
+    """
+
+    cost_weight: Fraction | None
+    selected: int
+    value: int
+    cost: int
+    recorded_cost: int
+
+
+class TradeOff(msgspec.Struct, frozen=True, kw_only=True):
+    """Every choice that a plan could make, from what is free to what is worth anything; made by `frontier`."""
+
+    event_id: str | None
+    scope: str
+    epoch: int
+    schedule: str
+    unit: str  # of recorded costs; "" when none is recorded
+    points: tuple[TradeOffPoint, ...]  # each holds the one before it
+    repair_all: TradeOffPoint  # everything that can be rebuilt
+    keys: tuple[str, ...]  # the candidates
+    enters: tuple[int | None, ...]  # by key, the first point that selects it; None for never
+    certificate: str
+
+    def selected(self, point: int) -> tuple[str, ...]:
+        """Keys that a point selects, sorted."""
+        return tuple(
+            key for key, enters in zip(self.keys, self.enters, strict=True) if enters is not None and enters <= point
+        )
+
+    def table(self, max_points: int = 20) -> str:
+        """The trade-off for people: at most `max_points` (2 or more) points, evenly spread."""
+        whole, last, rows = self.repair_all, len(self.points) - 1, min(max_points, len(self.points))
+        costs = [point.recorded_cost if self.unit else point.cost for point in self.points]
+        whole_cost = whole.recorded_cost if self.unit else whole.cost
+        counts = f"{whole.selected} of {len(self.keys)} candidates can be rebuilt"
+        amounts = f"value {shown(whole.value)}, cost {shown(whole_cost)} {self.unit}".rstrip()
+        lines = [f"frontier by {escaped(self.schedule)}: {counts}, {amounts}; certificate {self.certificate}"]
+        if rows <= last:
+            lines.append(f"  {rows} of {last + 1} points, evenly spread")
+        cells = [("cost weight", "selected", "value", "of all", f"cost {self.unit}".rstrip(), "of all")]
+        for index in (step * last // max(rows - 1, 1) for step in range(rows)):
+            point, cost = self.points[index], costs[index]
+            shares = _share(point.value, whole.value), _share(cost, whole_cost)
+            weight = _weight_for(self.points, index)
+            cells.append((weight, str(point.selected), shown(point.value), shares[0], shown(cost), shares[1]))
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        return "\n".join(lines + ["  " + "  ".join(map(str.rjust, row, widths)) for row in cells])
+
+    def __str__(self) -> str:
+        return self.table()
+
+
+def frontier(
+    store: Store,
+    event: Event | str | None,
+    rules: Rules,
+    *,
+    schedule: str | ScheduleFunction = "normalised",
+    keys: Iterable[str] | None = None,
+) -> TradeOff:
+    """
+    Return what every cost weight would choose, to plot value against cost or to pick a cost weight. Changes nothing.
+
+    Arguments as for `plan`; a plan at a point's cost weight selects what the point selects. One exact solve for all
+    points, certified as a whole. Raises what `plan` raises. Source: Gallo, Grigoriadis and Tarjan 1989.
+    """
+    question = _ask(store, event, rules, keys, schedule)
+    priced, candidates = question.priced, question.candidates
+    solved = solve_frontier(question.problem(priced.costs))
+    enters = tuple(None if piece == NEVER else piece for piece in solved.piece.tolist())
+    recorded = [0] * len(solved)
+    for index, cost in zip(enters, priced.recorded, strict=True):
+        if index is not None:
+            recorded[index] += cost
+    arrays = (array.tolist() for array in (solved.sizes, solved.values, solved.costs))
+    columns = zip([*solved.breakpoints, Fraction(0)], *arrays, accumulate(recorded), strict=True)
+    able = [node for node, candidate in enumerate(candidates) if candidate.is_executable]
+    whole = (sum(column[node] for node in able) for column in (priced.values, priced.costs, priced.recorded))
+    return TradeOff(
+        event_id=question.event_id,
+        scope=question.view.scope.name,
+        epoch=question.view.epoch,
+        schedule=priced.schedule,
+        unit=priced.unit,
+        points=tuple(TradeOffPoint(*row) for row in columns),
+        repair_all=TradeOffPoint(None, len(able), *whole),
+        keys=tuple(candidate.key for candidate in candidates),
+        enters=enters,
+        certificate="verified",
+    )
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{float(Fraction(part, whole)):.2f}" if whole else "-"
+
+
+def _weight_for(points: tuple[TradeOffPoint, ...], index: int) -> str:
+    """A short decimal that gives the point as a cost weight: its own, rounded up; as a fraction if need be."""
+    lowest = points[index].cost_weight or Fraction(0)
+    for digits in (6, 9, 12, 15, 18):
+        context = Context(prec=digits, rounding=ROUND_CEILING)
+        short = context.divide(Decimal(lowest.numerator), Decimal(lowest.denominator))
+        if not index or Fraction(short) < (points[index - 1].cost_weight or 0):
+            return f"{short.normalize():f}"
+    return str(lowest)

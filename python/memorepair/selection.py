@@ -1,27 +1,31 @@
-"""Selection: the exact choice at a cost weight, and the best found within a budget.
+"""Selection: the exact choice at a cost weight, the whole trade-off, and the best found within a budget.
 
-Contract: `select_at` returns the smallest maximum-weight predecessor closure at lambda, with a verified certificate.
-`select_within` returns the best point of the lambda frontier inside a budget, what is taken (that point and a fill, or
-the same fill from nothing where that is worth more), and an upper bound for every selection within the budget.
-Invariants: integers only; the sum of absolute weights stays within 2**62 or WeightOverflowError.
-Source: Picard 1976; MemoRepair Theorem 1.
+Contract: `select_at` returns the smallest maximum-weight predecessor closure at lambda; `solve_frontier` returns it at
+every lambda at once; `select_within` returns the best point of that frontier inside a budget, what is taken (that point
+and a fill, or what is free and a fill where that is worth more), and an upper bound for every selection within the
+budget. Nothing is returned whose certificate does not verify: PlanError.
+Invariants: integers only; sums of values and of costs stay within 2**62 or WeightOverflowError.
+Source: Picard 1976; Gallo, Grigoriadis and Tarjan 1989; MemoRepair Theorem 1.
 """
 
 from __future__ import annotations
 
-import heapq
-import math
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
 
-from memorepair.barrier import mask_of
+from memorepair.barrier import Mask, mask_of
 from memorepair.candidates import graph_of
 from memorepair.errors import PlanError, WeightOverflowError
 
+if TYPE_CHECKING:
+    from memorepair._core import Closure, Frontier
+
 MAX_WEIGHT_SUM = 2**62
+NEVER = 2**32 - 1  # the piece of a node that no cost weight selects
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -45,8 +49,9 @@ class Selection(msgspec.Struct, frozen=True):
     """
     A certified point of the lambda frontier and what was taken in the end.
 
-    `certified` is the smallest optimum at `cost_weight` (None = beyond every ratio: only what is free). Without a
-    budget `taken` is the same set. `bound` is an upper bound on the value of any selection within the budget.
+    `certified` is the smallest optimum at `cost_weight` (None = beyond every breakpoint: only what is free). Without a
+    budget `taken` is the same set; with one it may hold more. `bound` is an upper bound on the value of any selection
+    within the budget.
     """
 
     certified: frozenset[int]
@@ -56,133 +61,65 @@ class Selection(msgspec.Struct, frozen=True):
 
 
 def select_at(problem: Problem, cost_weight: Fraction) -> Selection:
-    """Return the smallest optimum of value - cost_weight x cost; its certificate was verified."""
+    """Return the smallest optimum of value - cost_weight x cost."""
     numerator, denominator = cost_weight.numerator, cost_weight.denominator
     weights = [
         denominator * value - numerator * cost if may else 0
         for value, cost, may in zip(problem.values, problem.costs, problem.executable, strict=True)
     ]
-    chosen = _closure(problem, weights, problem.executable)
+    if sum(map(abs, weights)) > MAX_WEIGHT_SUM:
+        # A breakpoint, for one, may have a denominator so long that only the frontier's wider integers hold it.
+        chosen = _nodes(solve_frontier(problem).at(cost_weight).selected)
+    else:
+        closure = graph_of([list(needed) for needed in problem.needs]).closure(_array(weights), _executable(problem))
+        _check_certificate(closure)
+        chosen = _nodes(closure.selected)
     return Selection(chosen, cost_weight, chosen)
 
 
-def _closure(problem: Problem, weights: list[int], executable: Sequence[bool]) -> frozenset[int]:
-    total = sum(map(abs, weights))
-    if total > MAX_WEIGHT_SUM:
-        raise WeightOverflowError(
-            f"plan: the sum of |value - cost_weight x cost| is {total}, expected at most 2**62; "
-            "use a cost weight with a smaller denominator, or larger units"
-        )
-    if not weights:
-        return frozenset()
+def solve_frontier(problem: Problem) -> Frontier:
+    """Return the smallest optimum of value - lambda x cost for every lambda >= 0, with its breakpoints."""
+    values = [value if may else 0 for value, may in zip(problem.values, problem.executable, strict=True)]
+    costs = [cost if may else 0 for cost, may in zip(problem.costs, problem.executable, strict=True)]
+    _check_sum("values", values)
+    _check_sum("costs", costs)
     graph = graph_of([list(needed) for needed in problem.needs])
-    may = mask_of([node for node, flag in enumerate(executable) if flag], len(weights))
-    closure = graph.closure(np.array(weights, dtype=np.int64), executable=may)
-    if not closure.verify():
-        raise PlanError(
-            "plan: the certificate of the selection does not verify; nothing was planned. Please report this"
-        )
-    return frozenset(map(int, closure.selected.ids()))
+    frontier = graph.frontier(_array(values), _array(costs), _executable(problem))
+    _check_certificate(frontier)
+    return frontier
 
 
 def select_within(problem: Problem, budget: int) -> Selection:
-    """Return the best selection found whose cost is at most `budget`."""
-    reduced = _reduced(problem)
-    free = _free(reduced)
-    high = Selection(free, None, free)  # inside the budget
-    low = select_at(reduced, Fraction(0))  # the dearest point of the frontier
-    bound = Fraction(problem.value(low.certified))
-    if problem.cost(low.certified) <= budget:
-        return msgspec.structs.replace(low, bound=bound)
-    value_scale, cost_scale = _scale(problem.values), _scale(problem.costs)
-    while True:
-        rise = problem.value(low.certified) - problem.value(high.certified)
-        run = problem.cost(low.certified) - problem.cost(high.certified)
-        middle = _select_near(reduced, Fraction(rise * cost_scale, run * value_scale))
-        if middle is None or middle.cost_weight is None:
-            break
-        weight = middle.cost_weight * Fraction(value_scale, cost_scale)
-        middle = msgspec.structs.replace(middle, cost_weight=weight)
-        value, cost = problem.value(middle.certified), problem.cost(middle.certified)
-        bound = min(bound, value + weight * (budget - cost))
-        if middle.certified == high.certified:
-            high = middle  # nothing of the frontier lies between
-            break
-        if not problem.cost(high.certified) < cost < problem.cost(low.certified):
-            break  # the nearest slope that fits in 62 bits tells nothing new
-        if cost <= budget:
-            high = middle
-        else:
-            low = middle
-    filled = _fill(problem, high.certified, budget)
-    greedy = _fill(problem, frozenset(), budget)
-    taken = greedy if problem.value(greedy) > problem.value(filled) else filled
-    return Selection(high.certified, high.cost_weight, taken, bound)
+    """Return the best selection found whose cost is at most `budget`; ties go to the earlier node."""
+    frontier = solve_frontier(problem)
+    choice = frontier.for_budget(min(budget, MAX_WEIGHT_SUM))
+    cost_weight = frontier.point(choice.point).cost_weight
+    return Selection(_nodes(choice.certified), cost_weight, _nodes(choice.selected), choice.bound)
 
 
-def _scale(amounts: Sequence[int]) -> int:
-    return math.gcd(*amounts) or 1
+def _check_sum(what: str, amounts: Sequence[int]) -> None:
+    total = sum(amounts)
+    if total > MAX_WEIGHT_SUM:
+        raise WeightOverflowError(
+            f"plan: the sum of {what} is {total} micro-units, expected at most 2**62; "
+            "use larger units, or plan fewer keys at a time"
+        )
 
 
-def _reduced(problem: Problem) -> Problem:
-    """The same problem in the largest common units, so that exact slopes stay small."""
-    by_value, by_cost = _scale(problem.values), _scale(problem.costs)
-    return Problem(
-        tuple(value // by_value for value in problem.values),
-        tuple(cost // by_cost for cost in problem.costs),
-        problem.executable,
-        problem.needs,
-    )
+def _check_certificate(answer: Closure | Frontier) -> None:
+    if not answer.verify():
+        raise PlanError(
+            "plan: the certificate of the selection does not verify; nothing was planned. Please report this"
+        )
 
 
-def _free(problem: Problem) -> frozenset[int]:
-    """What costs nothing and is worth something, with what it needs."""
-    executable = [may and not cost for may, cost in zip(problem.executable, problem.costs, strict=True)]
-    weights = [value if may else 0 for value, may in zip(problem.values, executable, strict=True)]
-    return _closure(problem, weights, executable)
+def _array(numbers: list[int]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    return np.array(numbers, dtype=np.int64)
 
 
-def _select_near(problem: Problem, slope: Fraction) -> Selection | None:
-    """Select at `slope`, or at the nearest fraction whose weights fit in 62 bits; None when none does."""
-    limit = slope.denominator
-    while limit:
-        near = slope.limit_denominator(limit)
-        try:
-            return select_at(problem, near)
-        except WeightOverflowError:
-            limit = near.denominator // 2
-    return None
+def _executable(problem: Problem) -> Mask:
+    return mask_of([node for node, may in enumerate(problem.executable) if may], len(problem.executable))
 
 
-def _fill(problem: Problem, chosen: frozenset[int], budget: int) -> frozenset[int]:
-    """Add affordable nodes whose needs are met, best value for cost first, ties by node order."""
-    taken, left = set(chosen), budget - problem.cost(chosen)
-    children: list[list[int]] = [[] for _ in problem.needs]
-    waiting = [0] * len(problem.needs)
-    for node, needed in enumerate(problem.needs):
-        for parent in needed:
-            if parent not in taken:
-                children[parent].append(node)
-                waiting[node] += 1
-    ready = [
-        (_rank(problem, node), node)
-        for node, may in enumerate(problem.executable)
-        if may and node not in taken and not waiting[node]
-    ]
-    heapq.heapify(ready)
-    while ready:
-        _, node = heapq.heappop(ready)
-        if problem.costs[node] > left or not problem.values[node]:
-            continue
-        taken.add(node)
-        left -= problem.costs[node]
-        for child in children[node]:
-            waiting[child] -= 1
-            if not waiting[child] and problem.executable[child]:
-                heapq.heappush(ready, (_rank(problem, child), child))
-    return frozenset(taken)
-
-
-def _rank(problem: Problem, node: int) -> Fraction:
-    cost = problem.costs[node]
-    return -Fraction(problem.values[node], cost) if cost else Fraction(-MAX_WEIGHT_SUM)
+def _nodes(mask: Mask) -> frozenset[int]:
+    return frozenset(map(int, mask.ids()))

@@ -18,6 +18,7 @@ namespace memorepair {
 struct Csr;
 class Adjacency;
 class ArcSet;
+class ScratchPool;
 
 // Thread safety: const members may run at the same time; append() needs the graph for itself.
 class ProvenanceGraph {
@@ -30,14 +31,22 @@ public:
     static ProvenanceGraph from_edges(std::uint64_t num_nodes, std::span<const NodeId> sources,
                                       std::span<const NodeId> targets);
 
+    // What to_bytes() wrote; format in graph_codec.cpp. Throws InvalidGraph for bytes that are damaged. Bytes that were
+    // made to deceive may get past it: then every kernel stays inside its memory, and validate() tells.
+    static ProvenanceGraph from_bytes(std::span<const std::uint8_t> bytes);
+    // Base and overlay as one. The same graph gives the same bytes.
+    Array<std::uint8_t> to_bytes() const;
+    // Throws InvalidGraph unless all lists are sorted and both directions hold the same edges. O(nodes + edges).
+    void validate() const;
+
     std::uint64_t num_nodes() const noexcept { return num_nodes_; }
     std::uint64_t num_edges() const noexcept;
 
     // Adds nodes with the next ids, then edges between any nodes. Amortised O(what is appended).
     void append(std::uint64_t num_new_nodes, std::span<const NodeId> sources, std::span<const NodeId> targets);
 
-    // Everything the roots influence, the roots included. O(what is reached and its edges, and num_nodes / 64 if much
-    // is).
+    // Everything the roots influence, the roots included. O(what is reached and its edges), but for the first search,
+    // and for searches at the same time: each of those allocates O(num_nodes).
     Mask reach(std::span<const NodeId> roots) const;
     // Everything that influences the roots, the roots included.
     Mask ancestors(std::span<const NodeId> roots) const;
@@ -67,6 +76,7 @@ private:
     std::unique_ptr<Adjacency> children_;
     std::unique_ptr<Adjacency> parents_;
     std::unique_ptr<ArcSet> overlay_;
+    std::unique_ptr<ScratchPool> scratch_;
 };
 
 }  // namespace memorepair

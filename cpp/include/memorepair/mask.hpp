@@ -31,6 +31,7 @@ public:
 
     std::uint64_t size() const noexcept { return size_; }
     std::uint64_t count() const noexcept { return count_; }
+    static bool dense_for(std::uint64_t count, std::uint64_t size) noexcept { return size > 0 && count * 32 >= size; }
     bool is_dense() const noexcept { return dense_for(count_, size_); }
     bool contains(std::uint64_t id) const;
 
@@ -39,7 +40,7 @@ public:
     // One byte per bit of `ids`: 1 where the id is in the mask. out.size() == ids.size().
     void test(std::span<const NodeId> ids, std::span<std::uint8_t> out) const;
     // The ids that are NOT in the mask, in order, repeats kept.
-    std::vector<NodeId> filter(std::span<const NodeId> ids) const;
+    Array<NodeId> filter(std::span<const NodeId> ids) const;
     // Growing is free of charge; shrinking below a set id throws NodeRange.
     Mask resized(std::uint64_t size) const;
     // The bits as words, zero-extended to `size` >= size().
@@ -57,8 +58,8 @@ public:
     void for_each_run(Visit&& visit) const;
 
 private:
-    static bool dense_for(std::uint64_t count, std::uint64_t size) noexcept { return size > 0 && count * 32 >= size; }
     bool has(NodeId id) const noexcept;
+    bool by_words(std::uint64_t num_ids) const noexcept;
 
     std::uint64_t size_ = 0;
     std::uint64_t count_ = 0;

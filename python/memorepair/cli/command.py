@@ -40,7 +40,7 @@ class OrderedGroup(click.Group):
 
     order = (
         "demo", "init", "put", "derive", "show", "ls", "impact", "delete", "correct", "migrate", "suspect", "undo",
-        "abandon", "plan", "repair", "status", "explain", "fsck", "adopt",
+        "abandon", "plan", "frontier", "repair", "status", "explain", "fsck", "adopt",
     )  # fmt: skip
 
     def list_commands(self, ctx: click.Context) -> list[str]:

@@ -1,4 +1,4 @@
-"""Commands of the repair: plan, repair."""
+"""Commands of the repair: plan, frontier, repair."""
 
 from __future__ import annotations
 
@@ -9,16 +9,19 @@ import click
 from memorepair.cli.arguments import load_rules, rules_option
 from memorepair.cli.command import Session, command, plain
 from memorepair.engine import repair as run_repair
+from memorepair.planner import frontier as solve_frontier
 from memorepair.planner import plan as make_plan
 
+_event = click.option("--event", metavar="ID", help="Repair what this event withdrew; otherwise everything held.")
+_keys = click.option("--key", "keys", multiple=True, help="Only this key and what it requires (repeatable).")
 _choice = (
     rules_option,
-    click.option("--event", metavar="ID", help="Repair what this event withdrew; otherwise everything held."),
+    _event,
     click.option(
         "--cost-weight", help="How much cost counts against value, such as 3/10; the schedule's own otherwise."
     ),
     click.option("--budget", help='Instead: an upper limit such as "5000 tokens".'),
-    click.option("--key", "keys", multiple=True, help="Only this key and what it requires (repeatable)."),
+    _keys,
 )
 UNDONE = ("failed", "blocked", "stalled")
 
@@ -40,6 +43,25 @@ def plan(session: Session, rules_name: str, event: str | None, keys: tuple[str, 
         "repair_all_cost": str(chosen.repair_all_cost),
     }
     session.show({**value, **plain(chosen)} | {"selected": value["selected"]}, f"{chosen}\nnothing was changed")
+
+
+@command(
+    "frontier",
+    rules_option,
+    _event,
+    _keys,
+    click.option("--points", type=click.IntRange(min=2), default=20, show_default=True,
+                 help="Show at most so many, evenly spread; --json has all."),
+)  # fmt: skip
+def frontier(session: Session, rules_name: str, event: str | None, keys: tuple[str, ...], points: int) -> None:
+    """Show what every cost weight would choose; changes nothing.
+
+    A row's cost weight, given to plan or repair, selects what the row counts; its cost is what --budget would need.
+    """
+    rules = load_rules(rules_name)
+    with session.open() as store:
+        solved = solve_frontier(store, event, rules, keys=keys or None)
+    session.show(solved, f"{solved.table(points)}\nnothing was changed")
 
 
 @command(
