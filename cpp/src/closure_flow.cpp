@@ -30,8 +30,8 @@ template <class W>
 template <bool kPull>
 class ClosureFlow<W>::Pseudoflow {
 public:
-    Pseudoflow(ClosureFlow& at, const Needs& needs)
-        : at_(at), needs_(needs), nodes_(at.nodes_.data()), num_nodes_(needs.num_nodes()) {}
+    Pseudoflow(ClosureFlow& at, const Needs& needs, const Dependants& dependants)
+        : at_(at), needs_(needs), dependants_(dependants), nodes_(at.nodes_.data()), num_nodes_(needs.num_nodes()) {}
 
     void run(std::span<const W> weight) {
         at_.with_label_.assign(2, 0);
@@ -70,10 +70,10 @@ public:
     }
 
 private:
-    KernelArc outer_begin(NodeId node) const { return kPull ? at_.dependants_.begin(node) : needs_.begin(node); }
-    KernelArc outer_end(NodeId node) const { return kPull ? at_.dependants_.end(node) : needs_.end(node); }
-    NodeId outer_head(KernelArc place) const { return kPull ? at_.dependants_.arcs[place].tail : needs_.heads[place]; }
-    KernelArc outer_arc(KernelArc place) const { return kPull ? at_.dependants_.arcs[place].arc : place; }
+    KernelArc outer_begin(NodeId node) const { return kPull ? dependants_.begin(node) : needs_.begin(node); }
+    KernelArc outer_end(NodeId node) const { return kPull ? dependants_.end(node) : needs_.end(node); }
+    NodeId outer_head(KernelArc place) const { return kPull ? dependants_.arcs[place].tail : needs_.heads[place]; }
+    KernelArc outer_arc(KernelArc place) const { return kPull ? dependants_.arcs[place].arc : place; }
     // Surplus moves up to the parent as freely as it likes: the arc is an outer one.
     bool is_outer(const Node& node) const { return node.requires_parent != kPull; }
 
@@ -250,25 +250,26 @@ private:
 
     ClosureFlow& at_;
     const Needs& needs_;
+    const Dependants& dependants_;
     Node* const nodes_;
     const NodeId num_nodes_;
     NodeId highest_ = 0;
 };
 
 template <class W>
-void ClosureFlow<W>::solve(const Needs& needs, std::span<const W> weight) {
+void ClosureFlow<W>::solve(const Needs& needs, std::span<const W> weight, Dependants& dependants) {
     const NodeId num_nodes = needs.num_nodes();
-    nodes_.resize(num_nodes);
+    renew(nodes_, num_nodes);
     W total = 0;
     for (const W amount : weight) {
         total += amount;
     }
     if (total > 0) {
-        dependants_.assign(needs);
-        Pseudoflow<true>(*this, needs).run(weight);
+        dependants.assign(needs);
+        Pseudoflow<true>(*this, needs, dependants).run(weight);
         return_what_is_missing(weight);
     } else {
-        Pseudoflow<false>(*this, needs).run(weight);
+        Pseudoflow<false>(*this, needs, dependants).run(weight);
     }
     choose(needs);
 }

@@ -20,7 +20,8 @@ namespace memorepair {
 template <class W>
 class ClosureFlow {
 public:
-    void solve(const Needs& needs, std::span<const W> weight);
+    // `dependants` is memory to work in.
+    void solve(const Needs& needs, std::span<const W> weight, Dependants& dependants);
 
     bool is_chosen(NodeId node) const noexcept { return chosen_[node] != 0; }
     W balance(NodeId node) const noexcept { return nodes_[node].balance; }
@@ -59,7 +60,6 @@ private:
 
     Array<Node> nodes_;
     std::vector<std::uint8_t> chosen_;
-    Dependants dependants_;
     std::vector<NodeId> roots_;        // per label: the first root with surplus
     std::vector<NodeId> with_label_;   // per label: how many nodes
     std::vector<NodeId> todo_;

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "huge_pages.hpp"
 #include "memorepair/types.hpp"
 
 namespace memorepair {
@@ -49,7 +50,7 @@ struct Dependants {
         for (std::size_t i = 1; i < first.size(); ++i) {
             first[i] += first[i - 1];
         }
-        arcs.resize(needs.heads.size());
+        renew(arcs, needs.heads.size());
         for (NodeId tail = 0; tail < num_nodes; ++tail) {
             for (KernelArc arc = needs.begin(tail); arc < needs.end(tail); ++arc) {
                 arcs[first[std::size_t{needs.heads[arc]} + 1]++] = {tail, arc};

@@ -22,7 +22,8 @@ void ClosureReducer<W>::Chain::reset(NodeId num_nodes) {
 }
 
 template <class W>
-void ClosureReducer<W>::run(const Needs& needs, std::span<const W> weight) {
+void ClosureReducer<W>::run(const Needs& needs, std::span<const W> weight, Dependants& dependants) {
+    dependants_ = &dependants;
     record_.clear();
     weight_.assign(weight.begin(), weight.end());
     first_round_ = true;
@@ -40,9 +41,9 @@ void ClosureReducer<W>::run(const Needs& needs, std::span<const W> weight) {
 template <class W>
 std::size_t ClosureReducer<W>::round(const Needs& needs) {
     const NodeId num_nodes = needs.num_nodes();
-    dependants_.assign(needs);
+    dependants_->assign(needs);
     fate_.assign(num_nodes, Fate::open);
-    part_of_.resize(num_nodes);
+    renew(part_of_, num_nodes);
     std::iota(part_of_.begin(), part_of_.end(), NodeId{0});
     lower_.reset(num_nodes);
     upper_.reset(num_nodes);
@@ -84,25 +85,27 @@ void ClosureReducer<W>::drop_from_the_top(const Needs& needs) {
 
 template <class W>
 void ClosureReducer<W>::take_from_the_bottom(const Needs& needs) {
-    bound_.assign(needs.num_nodes(), 0);
+    // What a dependant pays for a node and all below it: nothing for what is taken, nor inside a group.
+    due_.assign(needs.num_nodes(), 0);
     for (NodeId node = 0; node < needs.num_nodes(); ++node) {
         if (fate_[node] != Fate::open) {
+            if (fate_[node] == Fate::merged) {
+                due_[node] = due_[find(node)];
+            }
             continue;
         }
         const W weight = weight_[node];
         W price = 0;
         for (NodeId member = node; member != kNoNode; member = upper_.next[member]) {
-            for (const NodeId head : needs.of(member)) {
-                const NodeId need = find(head);
-                if (need != node && fate_[need] == Fate::open) {
-                    price = capped_sum(price, std::min(std::max<W>(bound_[need] - weight_[need], 0), kSumCap<W>));
-                }
+            for (const NodeId need : needs.of(member)) {
+                price = capped_sum(price, due_[need]);
             }
         }
-        bound_[node] = price;
         if (weight > 0) {
             if (weight > price) {
                 take_with_needs(node, needs);
+            } else {
+                due_[node] = price - weight;
             }
             continue;
         }
@@ -110,7 +113,7 @@ void ClosureReducer<W>::take_from_the_bottom(const Needs& needs) {
         Arc arc{};
         bool many = false;
         for (NodeId member = node; member != kNoNode && !many; member = lower_.next[member]) {
-            for (const Dependants::Arc& dependant : dependants_.of(member)) {
+            for (const Dependants::Arc& dependant : dependants_->of(member)) {
                 const NodeId other = find(dependant.tail);
                 if (other == node || fate_[other] != Fate::open || other == only) {
                     continue;
@@ -124,9 +127,8 @@ void ClosureReducer<W>::take_from_the_bottom(const Needs& needs) {
             }
         }
         if (many) {
-            continue;
-        }
-        if (only == kNoNode) {
+            due_[node] = std::min(price - weight, kSumCap<W>);
+        } else if (only == kNoNode) {
             fate_[node] = Fate::dropped;
         } else {
             merge(node, only, arc, false);
@@ -150,7 +152,7 @@ void ClosureReducer<W>::drop_with_dependants(NodeId root, const Needs& needs) {
     fate_[root] = Fate::dropped;
     for (std::size_t next = 0; next < visits_.size(); ++next) {
         for (NodeId member = visits_[next].node; member != kNoNode; member = lower_.next[member]) {
-            for (const Dependants::Arc& dependant : dependants_.of(member)) {
+            for (const Dependants::Arc& dependant : dependants_->of(member)) {
                 if (fate_[dependant.tail] == Fate::open) {
                     fate_[dependant.tail] = Fate::dropped;
                     visits_.push_back({dependant.tail, static_cast<std::uint32_t>(next)});
@@ -189,6 +191,7 @@ void ClosureReducer<W>::take_with_needs(NodeId root, const Needs& needs) {
                 const NodeId need = find(needs.heads[arc]);
                 if (fate_[need] == Fate::open) {
                     fate_[need] = Fate::taken;
+                    due_[need] = 0;
                     visits_.push_back({need, static_cast<std::uint32_t>(next)});
                     record_.tree.push_back(origin_of(member, arc, needs));
                 }
@@ -213,20 +216,23 @@ void ClosureReducer<W>::take_with_needs(NodeId root, const Needs& needs) {
 template <class W>
 void ClosureReducer<W>::rebuild(const Needs& needs) {
     const NodeId num_nodes = needs.num_nodes();
-    new_id_.resize(num_nodes);
+    renew(new_id_, num_nodes);
     NodeId num_left = 0;
     for (NodeId node = 0; node < num_nodes; ++node) {
-        if (fate_[node] == Fate::open) {
-            new_id_[node] = num_left++;
+        new_id_[node] = fate_[node] == Fate::open ? num_left++ : kNoNode;
+    }
+    for (NodeId node = 0; node < num_nodes; ++node) {
+        if (fate_[node] == Fate::merged) {
+            new_id_[node] = new_id_[find(node)];
         }
     }
     Level& out = levels_[first_round_ ? now_ : 1 - now_];
     out.needs.first.resize(std::size_t{num_left} + 1);
-    out.needs.heads.resize(needs.heads.size());
-    out.origin.resize(needs.heads.size());
-    out.name.resize(num_left);
-    out.weight.resize(num_left);
-    stamp_.assign(num_left, kNoNode);
+    renew(out.needs.heads, needs.heads.size());
+    renew(out.origin, needs.heads.size());
+    renew(out.name, num_left);
+    renew(out.weight, num_left);
+    stamp_.assign(num_left, kNoNode);  // the last node that listed this one
     KernelArc kept = 0;
     for (NodeId node = 0; node < num_nodes; ++node) {
         if (fate_[node] != Fate::open) {
@@ -238,12 +244,12 @@ void ClosureReducer<W>::rebuild(const Needs& needs) {
         out.weight[id] = weight_[node];
         for (NodeId member = node; member != kNoNode; member = upper_.next[member]) {
             for (KernelArc arc = needs.begin(member); arc < needs.end(member); ++arc) {
-                const NodeId need = find(needs.heads[arc]);
-                if (need == node || fate_[need] != Fate::open || stamp_[new_id_[need]] == id) {
+                const NodeId need = new_id_[needs.heads[arc]];
+                if (need == kNoNode || need == id || stamp_[need] == id) {
                     continue;
                 }
-                stamp_[new_id_[need]] = id;
-                out.needs.heads[kept] = new_id_[need];
+                stamp_[need] = id;
+                out.needs.heads[kept] = need;
                 out.origin[kept] = origin_of(member, arc, needs);
                 ++kept;
             }

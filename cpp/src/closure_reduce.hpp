@@ -67,7 +67,8 @@ struct Reductions {
 template <class W>
 class ClosureReducer {
 public:
-    void run(const Needs& needs, std::span<const W> weight);
+    // `dependants` is memory to work in.
+    void run(const Needs& needs, std::span<const W> weight, Dependants& dependants);
 
     const Needs& kernel() const noexcept { return levels_[now_].needs; }
     std::span<const W> kernel_weight() const noexcept { return {levels_[now_].weight.data(), levels_[now_].weight.size()}; }
@@ -106,7 +107,7 @@ private:
 
     // Of the round at work.
     Array<W> weight_;
-    Dependants dependants_;
+    Dependants* dependants_ = nullptr;
     std::vector<Fate> fate_;
     Array<NodeId> part_of_;  // union-find
     // Groups as linked lists from the node that stands for them: those merged into their requirement, whose dependants
@@ -122,7 +123,8 @@ private:
     };
     Chain lower_;
     Chain upper_;
-    Array<W> bound_;  // gain, then price
+    Array<W> bound_;  // gain
+    Array<W> due_;    // max(0, price - weight)
     struct Visit {
         NodeId node;
         std::uint32_t parent;  // place in the list of visits

@@ -9,8 +9,8 @@ namespace memorepair {
 
 template <class W>
 void ClosureSolver<W>::solve(const Needs& needs, std::span<const W> weight) {
-    reducer_.run(needs, weight);
-    flow_.solve(reducer_.kernel(), reducer_.kernel_weight());
+    reducer_.run(needs, weight, dependants_);
+    flow_.solve(reducer_.kernel(), reducer_.kernel_weight(), dependants_);
     const Reductions<W>& record = reducer_.record();
     chosen_.assign(needs.num_nodes(), 0);
     for (const NodeAmount<W>& taken : record.taken) {

@@ -26,6 +26,7 @@ public:
 private:
     void flow_along_forest(std::vector<ArcFlow<W>>& flow);
 
+    Dependants dependants_;
     ClosureReducer<W> reducer_;
     ClosureFlow<W> flow_;
     std::vector<std::uint8_t> chosen_;

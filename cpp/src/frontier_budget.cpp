@@ -39,7 +39,7 @@ public:
         if (order == Order::free_last) {
             add_free();
         }
-        add_packages();
+        add_packages(order == Order::packages_first);
         add_ready();
         std::erase_if(choice_.fill, [&](NodeId node) { return frontier_.piece[node] <= point; });
         return std::move(choice_);
@@ -127,8 +127,9 @@ private:
         }
     }
 
-    // By value for cost of the whole package as it is now; taking one may shrink others, so each is gathered again.
-    void add_packages() {
+    // By value for cost of the whole package as it is now, or of the node it is for: packages share what they bring along,
+    // so that either may be the better guess. Taking one may shrink others, so each is gathered again.
+    void add_packages(bool by_package) {
         std::vector<Package> wanted;
         std::vector<NodeId> members;
         for (NodeId node = 0; node < taken_.size(); ++node) {
@@ -140,12 +141,17 @@ private:
             }
         }
         std::sort(wanted.begin(), wanted.end(),
-                  [&](const Package& left, const Package& right) { return is_better(left, right); });
+                  [&](const Package& left, const Package& right) {
+                      return by_package ? is_better(left, right) : is_better(alone(left.root), alone(right.root));
+                  });
         for (const Package& before : wanted) {
             if (!taken_[before.root] && gather(before.root, members)) {
                 const Package package = sum(before.root, members);
                 if (package.value > 0 && package.cost <= budget_ - choice_.cost) {
                     take_package(members);
+                    if (!by_package) {
+                        add_ready();  // what it opens comes before the next package
+                    }
                 }
             }
         }

@@ -29,4 +29,15 @@ Array<T> fresh_array(std::uint64_t size) {
     return array;
 }
 
+// For an array that is used again and again: what it held is lost, its memory kept while it suffices.
+template <class T>
+void renew(Array<T>& array, std::uint64_t size) {
+    if (size > array.capacity()) {
+        array = {};
+        array = fresh_array<T>(size);
+    } else {
+        array.resize(size);
+    }
+}
+
 }  // namespace memorepair

@@ -216,7 +216,8 @@ void test_flows(std::uint64_t seed) {
         ClosureFlow<W> trees;
         PushRelabelClosure<W> pushes;
         ClosureSolver<W> reduced;
-        trees.solve(needs, weight);
+        Dependants dependants;
+        trees.solve(needs, weight, dependants);
         pushes.solve(needs, weight);
         reduced.solve(needs, weight);
         Array<W> balance(weight);
