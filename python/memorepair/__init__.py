@@ -51,7 +51,7 @@ from memorepair.fsck import Finding
 from memorepair.graph import ProvenanceGraph
 from memorepair.impact import Impact
 from memorepair.memory import MemoryBackend
-from memorepair.planner import Plan, PlanItem, plan
+from memorepair.planner import Plan, PlanItem, TradeOff, frontier, plan
 from memorepair.report import Outcome, Report
 from memorepair.rules import Draft, Job, Rules, Verdict, failed, passed
 from memorepair.selector import Selector, where
@@ -111,6 +111,7 @@ __all__ = [
     "StoreError",
     "StoreFullError",
     "StoreReadOnlyError",
+    "TradeOff",
     "UnknownKeyError",
     "UnknownOutcomeError",
     "Verdict",
@@ -119,6 +120,7 @@ __all__ = [
     "WithdrawnError",
     "__version__",
     "failed",
+    "frontier",
     "open",
     "passed",
     "plan",
