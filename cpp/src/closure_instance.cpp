@@ -132,38 +132,37 @@ void condense(Instance& instance) {
 Instance make_instance(const ProvenanceGraph& graph, const Mask* executable, const Mask* within) {
     const std::vector<std::uint64_t> allowed = allowed_nodes(graph, executable, within);
     Instance instance;
-    Array<NodeId> local(graph.num_nodes());  // read only where `allowed` is set
+    Array<NodeId> local;
+    local.assign(graph.num_nodes(), kNoNode);
     for_each_bit(allowed, [&](NodeId node) {
         local[node] = static_cast<NodeId>(instance.global.size());
         instance.global.push_back(node);
     });
     const std::size_t num_local = instance.global.size();
-    const bool whole = num_local == graph.num_nodes();
     Needs& needs = instance.needs;
-    needs.first.reserve(num_local + 1);
-    needs.first.push_back(0);
-    const Csr& base = graph.parents_of().base();
-    if (whole && !graph.parents_of().has_overlay() && base.num_nodes() == num_local) {
-        if (base.num_arcs() > kMaxKernelArcs) {
-            refuse_arcs(base.num_arcs());
-        }
-        needs.first.resize(num_local + 1);
-        std::transform(base.offsets.begin(), base.offsets.end(), needs.first.begin(),
-                       [](ArcIndex offset) { return static_cast<KernelArc>(offset); });
-        needs.heads = base.heads;
-    } else {
+    needs.first.resize(num_local + 1);
+    // An upper bound: what is not used is never touched.
+    std::uint64_t num_arcs = graph.num_edges();
+    if (num_local < graph.num_nodes()) {
+        num_arcs = 0;
         for (const NodeId node : instance.global) {
-            graph.parents_of().for_each(node, [&](NodeId parent) {
-                if (test_bit(allowed, parent)) {
-                    needs.heads.push_back(local[parent]);
-                }
-            });
-            if (needs.heads.size() > kMaxKernelArcs) {
-                refuse_arcs(needs.heads.size());
-            }
-            needs.first.push_back(needs.num_arcs());
+            graph.parents_of().for_each(node, [&](NodeId) { ++num_arcs; });
         }
     }
+    if (num_arcs > kMaxKernelArcs) {
+        refuse_arcs(num_arcs);
+    }
+    renew(needs.heads, num_arcs);
+    KernelArc kept = 0;
+    for (std::size_t node = 0; node < num_local; ++node) {
+        needs.first[node] = kept;
+        graph.parents_of().for_each(instance.global[node], [&](NodeId parent) {
+            needs.heads[kept] = local[parent];  // stays only when `kept` moves on
+            kept += static_cast<KernelArc>(local[parent] != kNoNode);
+        });
+    }
+    needs.first[num_local] = kept;
+    needs.heads.resize(kept);
     const Direction direction = direction_of(needs);
     if (!direction.down) {
         if (direction.up) {

@@ -12,14 +12,24 @@ namespace {
 // A round costs as much as the flow on about half of what it starts from.
 constexpr std::size_t kWorthwhile = 2;
 
-}  // namespace
-
-template <class W>
-void ClosureReducer<W>::Chain::reset(NodeId num_nodes) {
-    next.assign(num_nodes, kNoNode);
-    last.resize(num_nodes);
-    std::iota(last.begin(), last.end(), NodeId{0});
+void fill_with_ids(Array<NodeId>& array, NodeId size) {
+    renew(array, size);
+    std::iota(array.begin(), array.end(), NodeId{0});
 }
+
+// Calls visit(member) for each node of the ring, from `node` on, until it returns false.
+template <class Visit>
+void for_ring(const Array<NodeId>& ring, NodeId node, Visit&& visit) {
+    NodeId member = node;
+    do {
+        if (!visit(member)) {
+            return;
+        }
+        member = ring[member];
+    } while (member != node);
+}
+
+}  // namespace
 
 template <class W>
 void ClosureReducer<W>::run(const Needs& needs, std::span<const W> weight, Dependants& dependants) {
@@ -43,10 +53,9 @@ std::size_t ClosureReducer<W>::round(const Needs& needs) {
     const NodeId num_nodes = needs.num_nodes();
     dependants_->assign(needs);
     fate_.assign(num_nodes, Fate::open);
-    renew(part_of_, num_nodes);
-    std::iota(part_of_.begin(), part_of_.end(), NodeId{0});
-    lower_.reset(num_nodes);
-    upper_.reset(num_nodes);
+    fill_with_ids(part_of_, num_nodes);
+    fill_with_ids(lower_, num_nodes);
+    fill_with_ids(upper_, num_nodes);
     drop_from_the_top(needs);
     take_from_the_bottom(needs);
     rebuild(needs);
@@ -72,7 +81,7 @@ void ClosureReducer<W>::drop_from_the_top(const Needs& needs) {
             const NodeId only = needs.heads[arc];
             bound_[only] = capped_sum(bound_[only], bound_[node]);
             merge(node, only, origin_of(node, arc, needs), true);
-            lower_.append(only, node);
+            std::swap(lower_[only], lower_[node]);
             continue;
         }
         if (worth > 0) {
@@ -86,33 +95,34 @@ void ClosureReducer<W>::drop_from_the_top(const Needs& needs) {
 template <class W>
 void ClosureReducer<W>::take_from_the_bottom(const Needs& needs) {
     // What a dependant pays for a node and all below it: nothing for what is taken, nor inside a group.
-    due_.assign(needs.num_nodes(), 0);
+    bound_.assign(needs.num_nodes(), 0);
     for (NodeId node = 0; node < needs.num_nodes(); ++node) {
         if (fate_[node] != Fate::open) {
             if (fate_[node] == Fate::merged) {
-                due_[node] = due_[find(node)];
+                bound_[node] = bound_[find(node)];
             }
             continue;
         }
         const W weight = weight_[node];
         W price = 0;
-        for (NodeId member = node; member != kNoNode; member = upper_.next[member]) {
+        for_ring(upper_, node, [&](NodeId member) {
             for (const NodeId need : needs.of(member)) {
-                price = capped_sum(price, due_[need]);
+                price = capped_sum(price, bound_[need]);
             }
-        }
+            return true;
+        });
         if (weight > 0) {
             if (weight > price) {
                 take_with_needs(node, needs);
             } else {
-                due_[node] = price - weight;
+                bound_[node] = price - weight;
             }
             continue;
         }
         NodeId only = kNoNode;
         Arc arc{};
         bool many = false;
-        for (NodeId member = node; member != kNoNode && !many; member = lower_.next[member]) {
+        for_ring(lower_, node, [&](NodeId member) {
             for (const Dependants::Arc& dependant : dependants_->of(member)) {
                 const NodeId other = find(dependant.tail);
                 if (other == node || fate_[other] != Fate::open || other == only) {
@@ -120,19 +130,20 @@ void ClosureReducer<W>::take_from_the_bottom(const Needs& needs) {
                 }
                 if (only != kNoNode) {
                     many = true;
-                    break;
+                    return false;
                 }
                 only = other;
                 arc = origin_of(dependant.tail, dependant.arc, needs);
             }
-        }
+            return true;
+        });
         if (many) {
-            due_[node] = std::min(price - weight, kSumCap<W>);
+            bound_[node] = std::min(price - weight, kSumCap<W>);
         } else if (only == kNoNode) {
             fate_[node] = Fate::dropped;
         } else {
             merge(node, only, arc, false);
-            upper_.append(only, node);
+            std::swap(upper_[only], upper_[node]);
         }
     }
 }
@@ -151,7 +162,7 @@ void ClosureReducer<W>::drop_with_dependants(NodeId root, const Needs& needs) {
     visits_.assign(1, {root, 0});
     fate_[root] = Fate::dropped;
     for (std::size_t next = 0; next < visits_.size(); ++next) {
-        for (NodeId member = visits_[next].node; member != kNoNode; member = lower_.next[member]) {
+        for_ring(lower_, visits_[next].node, [&](NodeId member) {
             for (const Dependants::Arc& dependant : dependants_->of(member)) {
                 if (fate_[dependant.tail] == Fate::open) {
                     fate_[dependant.tail] = Fate::dropped;
@@ -159,7 +170,8 @@ void ClosureReducer<W>::drop_with_dependants(NodeId root, const Needs& needs) {
                     record_.tree.push_back(origin_of(dependant.tail, dependant.arc, needs));
                 }
             }
-        }
+            return true;
+        });
     }
     if (visits_.size() == 1) {
         return;
@@ -186,17 +198,18 @@ void ClosureReducer<W>::take_with_needs(NodeId root, const Needs& needs) {
     visits_.assign(1, {root, 0});
     fate_[root] = Fate::taken;
     for (std::size_t next = 0; next < visits_.size(); ++next) {
-        for (NodeId member = visits_[next].node; member != kNoNode; member = upper_.next[member]) {
+        for_ring(upper_, visits_[next].node, [&](NodeId member) {
             for (KernelArc arc = needs.begin(member); arc < needs.end(member); ++arc) {
                 const NodeId need = find(needs.heads[arc]);
                 if (fate_[need] == Fate::open) {
                     fate_[need] = Fate::taken;
-                    due_[need] = 0;
+                    bound_[need] = 0;
                     visits_.push_back({need, static_cast<std::uint32_t>(next)});
                     record_.tree.push_back(origin_of(member, arc, needs));
                 }
             }
-        }
+            return true;
+        });
     }
     carried_.assign(visits_.size(), 0);
     for (std::size_t i = visits_.size(); i-- > 0;) {
@@ -242,7 +255,7 @@ void ClosureReducer<W>::rebuild(const Needs& needs) {
         out.needs.first[id] = kept;
         out.name[id] = name_of(node);
         out.weight[id] = weight_[node];
-        for (NodeId member = node; member != kNoNode; member = upper_.next[member]) {
+        for_ring(upper_, node, [&](NodeId member) {
             for (KernelArc arc = needs.begin(member); arc < needs.end(member); ++arc) {
                 const NodeId need = new_id_[needs.heads[arc]];
                 if (need == kNoNode || need == id || stamp_[need] == id) {
@@ -253,7 +266,8 @@ void ClosureReducer<W>::rebuild(const Needs& needs) {
                 out.origin[kept] = origin_of(member, arc, needs);
                 ++kept;
             }
-        }
+            return true;
+        });
     }
     out.needs.first[num_left] = kept;
     out.needs.heads.resize(kept);

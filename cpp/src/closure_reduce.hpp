@@ -110,21 +110,11 @@ private:
     Dependants* dependants_ = nullptr;
     std::vector<Fate> fate_;
     Array<NodeId> part_of_;  // union-find
-    // Groups as linked lists from the node that stands for them: those merged into their requirement, whose dependants
+    // Groups as rings through the node that stands for them: those merged into their requirement, whose dependants
     // count as the group's, and those merged into their dependant, whose requirements do.
-    struct Chain {
-        Array<NodeId> next;
-        Array<NodeId> last;
-        void reset(NodeId num_nodes);
-        void append(NodeId kept, NodeId gone) {
-            next[last[kept]] = gone;
-            last[kept] = last[gone];
-        }
-    };
-    Chain lower_;
-    Chain upper_;
-    Array<W> bound_;  // gain
-    Array<W> due_;    // max(0, price - weight)
+    Array<NodeId> lower_;
+    Array<NodeId> upper_;
+    Array<W> bound_;  // in the first pass gain(u), in the second max(0, price(u) - p_u)
     struct Visit {
         NodeId node;
         std::uint32_t parent;  // place in the list of visits

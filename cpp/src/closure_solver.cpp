@@ -40,6 +40,7 @@ void ClosureSolver<W>::prove(std::span<const W> weight, std::vector<ArcFlow<W>>&
         absorbed[reducer_.name(node)] = std::max<W>(-reducer_.kernel_weight()[node], 0) + std::min<W>(balance, 0);
         surplus_[reducer_.name(node)] = -std::max<W>(balance, 0);
     }
+    flow.reserve(flow.size() + reducer_.kernel().num_nodes() + record.merges.size() + record.tree.size());
     flow_.for_each_flow([&](KernelArc place, W amount) {
         const auto [tail, head] = reducer_.origin(place);
         surplus_[tail] -= amount;
