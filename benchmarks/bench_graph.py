@@ -2,56 +2,21 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import pytest
 from instances import FAMILIES, Instance
 from pairs import Peer, clocked, paired
+from plain_bfs import PlainBfs, write_edges
 from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import breadth_first_order
 
 from memorepair._core import ProvenanceGraph
 
 NUM_NODES = 10**6
-SOURCE = Path(__file__).with_name("plain_bfs.cpp")
-
-
-class PlainBfs:
-    """plain_bfs.cpp as a running process that has read an instance."""
-
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        self._into: IO[str] = process.stdin
-        self._out: IO[str] = process.stdout
-
-    def ask(self, command: str) -> tuple[float, int, int]:
-        """Return seconds, nodes reached, and the sum of their ids."""
-        self._into.write(command + "\n")
-        self._into.flush()
-        seconds, count, total = self._out.readline().split()
-        return float(seconds), int(count), int(total)
-
-    def build(self, directions: str) -> Peer:
-        return lambda: self.ask(directions)[0]
-
-    def reach(self, roots: np.ndarray, times: int) -> str:
-        return f"reach {times} {len(roots)} " + " ".join(map(str, roots.tolist()))
-
-
-@pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    compiler = shutil.which("g++")
-    if compiler is None:
-        pytest.skip("the C++ peer needs g++")
-    binary = tmp_path_factory.mktemp("peer") / "plain_bfs"
-    subprocess.run([compiler, "-O3", "-std=c++20", "-o", str(binary), str(SOURCE)], check=True)
-    return binary
 
 
 @pytest.fixture(scope="module", params=sorted(FAMILIES))
@@ -65,14 +30,9 @@ def graph(instance: Instance) -> ProvenanceGraph:
 
 
 @pytest.fixture(scope="module")
-def plain(instance: Instance, program: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlainBfs]:
-    path = tmp_path_factory.mktemp("instance") / "edges"
-    with path.open("wb") as stream:
-        np.array([instance.num_nodes, len(instance.sources)], dtype=np.uint64).tofile(stream)
-        instance.sources.tofile(stream)
-        instance.targets.tofile(stream)
-    with subprocess.Popen([program, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        yield PlainBfs(process)
+def plain(instance: Instance, plain_program: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlainBfs]:
+    with PlainBfs(plain_program, write_edges(tmp_path_factory.mktemp("instance") / "edges", *instance)) as process:
+        yield process
 
 
 def family(request: pytest.FixtureRequest) -> str:

@@ -32,7 +32,7 @@ class Case(NamedTuple):
     plan: memorepair.Plan
 
 
-@pytest.fixture(scope="module", params=[10**3, 10**4, 10**5])
+@pytest.fixture(scope="module", params=[10**3, 10**4, pytest.param(10**5, marks=pytest.mark.slow)])
 def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
     path: Path = tmp_path_factory.mktemp("plan") / "agent.db"
     with memorepair.open(path, max_cascade=None) as store:

@@ -2,7 +2,8 @@
 
 Contract: `paired` times ours and every peer alternately in one run and leaves in `benchmark.extra_info` what table.py
 prints: per peer the median of the per-round ratios ours / peer, so that a slow moment of the machine hits both sides.
-Whoever calls it has asserted before that both sides give the same answer.
+Whoever calls it has asserted before that both sides give the same answer. `raced` does the same with workers, each in
+a process of its own, and is given the comparison, since the answers come from there.
 """
 
 from __future__ import annotations
@@ -12,7 +13,10 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from workers import Refusal, Worker
+
 Peer = Callable[[], float]  # does the work once and returns the seconds it took
+Answers = dict[str, dict[str, Any]]  # by worker, what it told
 
 
 def clocked(work: Callable[[], object]) -> Peer:
@@ -65,3 +69,62 @@ def paired(
 def measured(benchmark: Any, what: str, value: float, unit: str, *, at_most: float | None) -> None:
     """Report a figure that has no peer, and its wanted limit, if there is one."""
     benchmark.extra_info.update(what=what, value=value, unit=unit, at_most=at_most)
+
+
+def raced(
+    benchmark: Any,
+    workers: Mapping[str, Worker],
+    *,
+    own: str,
+    check: Callable[[Answers], None],
+    budget: float,
+    about: Mapping[str, Any],
+    rounds: int = 5,
+) -> Answers:
+    """
+    Ask `own` and every other worker once, `check` what they tell, then ask all in turn; return the first answers.
+
+    A worker is asked again while it has taken less than `budget` seconds. One that refuses is reported, not an error.
+    The first run counts for memory only, unless there is no other. Leaves in `benchmark.extra_info`: `about`, and per
+    worker the median seconds, bytes and the ratio own / worker.
+    """
+    told: Answers = {}
+    refused: dict[str, str] = {}
+    runs: dict[str, list[tuple[int, float]]] = {name: [] for name in workers}
+    number = -1
+
+    def ask(name: str) -> None:
+        spent = sum(seconds for _, seconds in runs[name])
+        if name in refused or (number >= 0 and spent > budget):
+            return
+        try:
+            answer = workers[name].ask()
+        except Refusal as reason:
+            refused[name] = str(reason)
+            return
+        first = told.setdefault(name, answer)
+        assert {**answer, "seconds": 0} == {**first, "seconds": 0}, name
+        runs[name].append((number, answer["seconds"]))
+
+    def others() -> None:
+        nonlocal number
+        number += 1
+        for name in workers:
+            if name != own:
+                ask(name)
+
+    for name in workers:
+        ask(name)
+    assert own in told, refused[own]
+    check(told)
+    rounds = max(1, min(rounds, round(budget / told[own]["seconds"])))
+    benchmark.pedantic(lambda: ask(own), setup=others, rounds=rounds, iterations=1)
+    mine = dict(runs[own])
+    race: dict[str, dict[str, Any]] = {name: {"refused": reason} for name, reason in refused.items()}
+    for name in told.keys() - refused.keys():
+        warm = [(at, seconds) for at, seconds in runs[name] if at >= 0] or runs[name]
+        ratio = statistics.median(mine[at] / seconds for at, seconds in warm)
+        median = statistics.median(seconds for _, seconds in warm)
+        race[name] = {"seconds": median, "bytes": told[name]["bytes"], "ratio": ratio}
+    benchmark.extra_info.update(about, own=own, race=race)
+    return told

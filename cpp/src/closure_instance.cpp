@@ -12,39 +12,6 @@ namespace memorepair {
 
 namespace {
 
-// Bits of the nodes that may be selected.
-std::vector<std::uint64_t> allowed_nodes(const ProvenanceGraph& graph, const Mask* executable, const Mask* within) {
-    const std::uint64_t num_nodes = graph.num_nodes();
-    std::vector<std::uint64_t> allowed(num_words(num_nodes), ~std::uint64_t{0});
-    if (within != nullptr) {
-        allowed = within->to_words(num_nodes);
-    } else if ((num_nodes & 63) != 0) {
-        allowed.back() = (std::uint64_t{1} << (num_nodes & 63)) - 1;
-    }
-    if (executable == nullptr) {
-        return allowed;
-    }
-    const std::vector<std::uint64_t> can_run = executable->to_words(num_nodes);
-    std::vector<NodeId> excluded;
-    for (std::size_t w = 0; w < allowed.size(); ++w) {
-        for (std::uint64_t rest = allowed[w] & ~can_run[w]; rest != 0; rest &= rest - 1) {
-            excluded.push_back(static_cast<NodeId>(w * 64 + static_cast<unsigned>(std::countr_zero(rest))));
-        }
-        allowed[w] &= can_run[w];
-    }
-    while (!excluded.empty()) {
-        const NodeId node = excluded.back();
-        excluded.pop_back();
-        graph.children_of().for_each(node, [&](NodeId child) {
-            if (test_bit(allowed, child)) {
-                allowed[child >> 6] &= ~(std::uint64_t{1} << (child & 63));
-                excluded.push_back(child);
-            }
-        });
-    }
-    return allowed;
-}
-
 [[noreturn]] void refuse_arcs(std::uint64_t num_arcs) {
     throw Capacity("closure: expected at most " + std::to_string(kMaxKernelArcs) + " edges between candidates, got " +
                    std::to_string(num_arcs));
@@ -128,6 +95,38 @@ void condense(Instance& instance) {
 }
 
 }  // namespace
+
+std::vector<std::uint64_t> allowed_nodes(const ProvenanceGraph& graph, const Mask* executable, const Mask* within) {
+    const std::uint64_t num_nodes = graph.num_nodes();
+    std::vector<std::uint64_t> allowed(num_words(num_nodes), ~std::uint64_t{0});
+    if (within != nullptr) {
+        allowed = within->to_words(num_nodes);
+    } else if ((num_nodes & 63) != 0) {
+        allowed.back() = (std::uint64_t{1} << (num_nodes & 63)) - 1;
+    }
+    if (executable == nullptr) {
+        return allowed;
+    }
+    const std::vector<std::uint64_t> can_run = executable->to_words(num_nodes);
+    std::vector<NodeId> excluded;
+    for (std::size_t w = 0; w < allowed.size(); ++w) {
+        for (std::uint64_t rest = allowed[w] & ~can_run[w]; rest != 0; rest &= rest - 1) {
+            excluded.push_back(static_cast<NodeId>(w * 64 + static_cast<unsigned>(std::countr_zero(rest))));
+        }
+        allowed[w] &= can_run[w];
+    }
+    while (!excluded.empty()) {
+        const NodeId node = excluded.back();
+        excluded.pop_back();
+        graph.children_of().for_each(node, [&](NodeId child) {
+            if (test_bit(allowed, child)) {
+                allowed[child >> 6] &= ~(std::uint64_t{1} << (child & 63));
+                excluded.push_back(child);
+            }
+        });
+    }
+    return allowed;
+}
 
 Instance make_instance(const ProvenanceGraph& graph, const Mask* executable, const Mask* within) {
     const std::vector<std::uint64_t> allowed = allowed_nodes(graph, executable, within);

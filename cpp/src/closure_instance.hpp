@@ -25,6 +25,10 @@ struct Instance {
     std::vector<std::pair<NodeId, NodeId>> origin;  // per arc of `needs`: tail and head of a member arc behind it
 };
 
+// Bits of the nodes that may be selected: inside `within`, and neither without the means to run nor dependent, inside
+// `within`, on such a node.
+std::vector<std::uint64_t> allowed_nodes(const ProvenanceGraph& graph, const Mask* executable, const Mask* within);
+
 // Restricts the graph to the nodes inside `within` that neither are, nor depend on, what is not executable. Throws
 // Capacity past 2^32 - 1 arcs.
 Instance make_instance(const ProvenanceGraph& graph, const Mask* executable, const Mask* within);

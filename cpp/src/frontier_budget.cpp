@@ -10,6 +10,7 @@
 #include <string>
 
 #include "adjacency.hpp"
+#include "closure_instance.hpp"
 #include "memorepair/errors.hpp"
 #include "memorepair/frontier.hpp"
 
@@ -25,9 +26,12 @@ class BudgetFill {
 public:
     BudgetFill(const ProvenanceGraph& graph, const FrontierProblem& problem, const Frontier& frontier, Weight budget,
                std::span<const NodeId> tie_order)
-        : graph_(graph), problem_(problem), frontier_(frontier), budget_(budget), tie_order_(tie_order) {
-        mark_eligible();
-    }
+        : graph_(graph),
+          problem_(problem),
+          frontier_(frontier),
+          budget_(budget),
+          tie_order_(tie_order),
+          allowed_(allowed_nodes(graph, problem.executable, problem.within)) {}
 
     enum class Order { nodes_first, packages_first, free_last };
 
@@ -83,8 +87,8 @@ private:
         choice_.point = point;
         choice_.value = with_nothing ? 0 : frontier_.values[point];
         choice_.cost = with_nothing ? 0 : frontier_.costs[point];
-        taken_.assign(eligible_.size(), false);
-        waiting_.assign(eligible_.size(), 0);
+        taken_.assign(graph_.num_nodes(), false);
+        waiting_.assign(graph_.num_nodes(), 0);
         for (NodeId node = 0; node < taken_.size(); ++node) {
             taken_[node] = !with_nothing && frontier_.piece[node] <= point;
         }
@@ -109,7 +113,7 @@ private:
         }
     }
 
-    bool is_candidate(NodeId node) const { return eligible_[node] && !taken_[node]; }
+    bool is_candidate(NodeId node) const { return test_bit(allowed_, node) && !taken_[node]; }
 
     void offer(NodeId node) {
         if (problem_.values[node] > 0) {
@@ -223,42 +227,12 @@ private:
         });
     }
 
-    void mark_eligible() {
-        eligible_.assign(graph_.num_nodes(), problem_.within == nullptr);
-        if (problem_.within != nullptr) {
-            for (const NodeId node : problem_.within->ids()) {
-                eligible_[node] = true;
-            }
-        }
-        if (problem_.executable == nullptr) {
-            return;
-        }
-        const std::vector<std::uint64_t> can_run = problem_.executable->to_words(graph_.num_nodes());
-        std::vector<NodeId> todo;
-        for (NodeId node = 0; node < eligible_.size(); ++node) {
-            if (eligible_[node] && !test_bit(can_run, node)) {
-                eligible_[node] = false;
-                todo.push_back(node);
-            }
-        }
-        while (!todo.empty()) {
-            const NodeId node = todo.back();
-            todo.pop_back();
-            graph_.children_of().for_each(node, [&](NodeId child) {
-                if (eligible_[child]) {
-                    eligible_[child] = false;
-                    todo.push_back(child);
-                }
-            });
-        }
-    }
-
     const ProvenanceGraph& graph_;
     const FrontierProblem& problem_;
     const Frontier& frontier_;
     Weight budget_;
     std::span<const NodeId> tie_order_;
-    std::vector<bool> eligible_;
+    std::vector<std::uint64_t> allowed_;
     std::vector<bool> taken_;
     std::vector<bool> in_package_;
     std::vector<NodeId> waiting_;

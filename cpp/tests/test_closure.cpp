@@ -1,6 +1,7 @@
 // Purpose: the closure solver and its verifier against brute force over all subsets.
 #include <algorithm>
 #include <optional>
+#include <thread>
 #include <vector>
 
 #include "check.hpp"
@@ -235,6 +236,24 @@ void test_flows(std::uint64_t seed) {
     }
 }
 
+// One graph, many solvers: the answer and its proof do not depend on who else is at work.
+void test_threads() {
+    check::Random random(10);
+    const Case c = random_case(random, 4000);
+    const ProvenanceGraph graph = c.graph();
+    const Closure alone = solve_closure(graph, c.problem());
+    std::vector<Closure> together(4);
+    std::vector<std::thread> threads;
+    for (Closure& closure : together) {
+        threads.emplace_back([&] { closure = solve_closure(graph, c.problem()); });
+    }
+    for (std::thread& thread : threads) thread.join();
+    for (const Closure& closure : together) {
+        CHECK(closure.selected == alone.selected && closure.objective == alone.objective);
+        CHECK(closure.certificate.flow == alone.certificate.flow && closure.certificate.sources == alone.certificate.sources);
+    }
+}
+
 void test_limits() {
     Case c;
     c.n = 2;
@@ -272,6 +291,7 @@ int main() {
     test_verified();
     test_flows<Weight>(8);
     test_flows<Wide>(9);
+    test_threads();
     test_limits();
     return check::finish("closure");
 }
