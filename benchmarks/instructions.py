@@ -23,7 +23,8 @@ from families import COST_WEIGHTS, possible, problem_of, weights
 HERE = Path(__file__).parent
 SIZES = (10**4, 10**5)
 FAMILIES = ("prov3", "prov10", "chain", "rand3", "proj", "pit")
-KERNELS = ("build", "load", "reach", "filter", "closure", "frontier")
+# `flow` is the minimum cut on what the reduction leaves, `push_relabel` another algorithm on the same.
+KERNELS = ("build", "load", "reach", "filter", "closure", "flow", "push_relabel", "frontier")
 
 
 class NotHere(Exception):

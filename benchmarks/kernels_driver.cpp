@@ -7,10 +7,14 @@
 #include <cstdio>
 #include <vector>
 
+#include "closure_flow.hpp"
+#include "closure_instance.hpp"
+#include "closure_reduce.hpp"
 #include "memorepair/closure.hpp"
 #include "memorepair/frontier.hpp"
 #include "memorepair/graph.hpp"
 #include "memorepair/mask.hpp"
+#include "push_relabel.hpp"
 
 namespace {
 
@@ -73,6 +77,38 @@ int main(int argc, char** argv) {
 
     const Closure closure = counted("closure", [&] { return solve_closure(graph, {.weights = weights}); });
     report("closure", static_cast<std::uint64_t>(closure.objective));
+
+    // The flow alone, on what the reduction leaves, by two algorithms.
+    const Instance instance = make_instance(graph, nullptr, nullptr);
+    if (instance.trivial) {
+        Array<Weight> weight;
+        for (const NodeId node : instance.global) {
+            weight.push_back(weights[node]);
+        }
+        Dependants dependants;
+        ClosureReducer<Weight> reducer;
+        reducer.run(instance.needs, weight, dependants);
+        report("kernel", reducer.kernel().num_nodes());
+        const auto trees = counted("flow", [&] {
+            ClosureFlow<Weight> flow;
+            flow.solve(reducer.kernel(), reducer.kernel_weight(), dependants);
+            return flow;
+        });
+        const auto pushes = counted("push_relabel", [&] {
+            PushRelabelClosure<Weight> flow;
+            flow.solve(reducer.kernel(), reducer.kernel_weight());
+            return flow;
+        });
+        std::uint64_t chosen = 0;
+        for (NodeId node = 0; node < reducer.kernel().num_nodes(); ++node) {
+            if (trees.is_chosen(node) != (pushes.chosen()[node] != 0)) {
+                std::fputs("kernels_driver: the two flows differ\n", stderr);
+                return 1;
+            }
+            chosen += static_cast<std::uint64_t>(trees.is_chosen(node));
+        }
+        report("flow", chosen);
+    }
 
     const Frontier frontier = counted("frontier", [&] { return solve_frontier(graph, {.values = values, .costs = costs}); });
     report("frontier", frontier.numerators.size());
