@@ -2,7 +2,7 @@
 // cpp/tests/test_closure.cpp.
 // How: surplus starts on nodes of positive weight and moves along requirements to room (push), or lack starts on nodes
 // of negative weight and moves against them to excess (pull): the same algorithm with signs and arcs turned round. What
-// cannot arrive has to climb until no way is left, which is most of the work, so the side with less to move moves.
+// cannot arrive has to climb until no way is left, so should_pull() chooses the side.
 // Pulling may leave lack on a node that had no room; one sweep along the requirements takes back the flow behind it.
 // Every node stands in a tree whose arcs alone carry flow and whose root alone has a surplus (a strong tree) or can take
 // some (a weak one). A strong root looks, among the nodes of its tree that share its label, for an outer arc to a node
@@ -21,6 +21,26 @@ namespace {
 
 // No node looks for one with this label.
 constexpr NodeId kDead = kNoNode - 1;
+
+// Where one side has so many times fewer nodes, its few trees do the work in a few searches, whatever they have to move.
+constexpr std::size_t kFewer = 16;
+
+// The side with less to move moves: what cannot arrive is most of the work.
+template <class W>
+bool should_pull(std::span<const W> weight) {
+    W total = 0;
+    std::size_t num_positive = 0;
+    std::size_t num_negative = 0;
+    for (const W amount : weight) {
+        total += amount;
+        num_positive += static_cast<std::size_t>(amount > 0);
+        num_negative += static_cast<std::size_t>(amount < 0);
+    }
+    if (num_positive * kFewer < num_negative) {
+        return false;
+    }
+    return num_negative * kFewer < num_positive || total > 0;
+}
 
 }  // namespace
 
@@ -260,11 +280,7 @@ template <class W>
 void ClosureFlow<W>::solve(const Needs& needs, std::span<const W> weight, Dependants& dependants) {
     const NodeId num_nodes = needs.num_nodes();
     renew(nodes_, num_nodes);
-    W total = 0;
-    for (const W amount : weight) {
-        total += amount;
-    }
-    if (total > 0) {
+    if (should_pull(weight)) {
         dependants.assign(needs);
         Pseudoflow<true>(*this, needs, dependants).run(weight);
         return_what_is_missing(weight);
