@@ -35,29 +35,43 @@ Direction direction_of(const Needs& needs) {
     return out;
 }
 
-void turn_round(Instance& instance) {
+// Gives each node the number that `number` says.
+template <class Number>
+void renumber(Instance& instance, Number&& number) {
     const NodeId num_nodes = instance.needs.num_nodes();
-    Needs turned;
-    turned.first.reserve(std::size_t{num_nodes} + 1);
-    turned.heads.reserve(instance.needs.heads.size());
-    for (NodeId node = num_nodes; node-- > 0;) {
-        turned.first.push_back(turned.num_arcs());
-        for (const NodeId head : instance.needs.of(node)) {
-            turned.heads.push_back(num_nodes - 1 - head);
-        }
-        std::reverse(turned.heads.begin() + turned.first.back(), turned.heads.end());
+    std::vector<NodeId> old(num_nodes);
+    std::vector<NodeId> global(num_nodes);
+    for (NodeId node = 0; node < num_nodes; ++node) {
+        old[number(node)] = node;
+        global[number(node)] = instance.global[node];
     }
-    turned.first.push_back(turned.num_arcs());
-    instance.needs = std::move(turned);
-    std::reverse(instance.global.begin(), instance.global.end());
+    Needs needs;
+    needs.first.reserve(std::size_t{num_nodes} + 1);
+    renew(needs.heads, instance.needs.heads.size());
+    KernelArc next = 0;
+    for (const NodeId node : old) {
+        needs.first.push_back(next);
+        for (const NodeId head : instance.needs.of(node)) {
+            needs.heads[next++] = number(head);
+        }
+    }
+    needs.first.push_back(next);
+    instance.needs = std::move(needs);
+    instance.global = std::move(global);
 }
 
-void condense(Instance& instance) {
+void order_or_condense(Instance& instance) {
     Needs& needs = instance.needs;
     instance.inner.offsets.assign(needs.first.begin(), needs.first.end());
     instance.inner.heads = std::move(needs.heads);
     const Csr& inner = instance.inner;
     Components components = strongly_connected(inner);
+    if (components.num == instance.global.size()) {
+        needs.heads = std::move(instance.inner.heads);
+        instance.inner = {};
+        renumber(instance, [&](NodeId node) { return components.label[node]; });
+        return;
+    }
     instance.trivial = false;
     instance.label = std::move(components.label);
     instance.members = members_by_label(instance.label, components.num);
@@ -165,9 +179,9 @@ Instance make_instance(const ProvenanceGraph& graph, const Mask* executable, con
     const Direction direction = direction_of(needs);
     if (!direction.down) {
         if (direction.up) {
-            turn_round(instance);
+            renumber(instance, [last = needs.num_nodes() - 1](NodeId node) { return last - node; });
         } else {
-            condense(instance);
+            order_or_condense(instance);
         }
     }
     return instance;

@@ -1,7 +1,7 @@
 // Purpose: the closure problem on a graph as the kernels see it: only nodes that may be selected, no cycles, and every
 // requirement with a smaller id.
 // Contract: strongly connected nodes stand or fall together, so a component is one node of `needs`; with `trivial` each
-// is one node of the graph. Lists of `needs` are sorted and free of duplicates. Nothing here knows weights or flow.
+// is one node of the graph. Nothing here knows weights or flow.
 #pragma once
 
 #include <utility>
@@ -18,7 +18,7 @@ struct Instance {
     bool trivial = true;
     std::vector<NodeId> global;  // member -> node of the graph; with `trivial`, a member is a node of `needs`
 
-    // Only when not trivial. Members of a component, its first member the smallest.
+    // Only when not trivial; lists of `needs` are then sorted. Members of a component, its first member the smallest.
     std::vector<NodeId> label;  // member -> node of `needs`
     Csr members;                // node of `needs` -> members
     Csr inner;                  // arcs between members, all of them
