@@ -59,34 +59,38 @@ def order_and_groups(num_nodes: int, edges: Edges) -> tuple[list[int], list[int]
 
 
 def seal(data: bytes) -> bytes:
-    """Return a graph snapshot with the right checksum: eight lanes over sections filled up to 64 bytes."""
+    """Return a graph snapshot with the right checksum: sums, and sums of sums, of four lanes over blocks of 4096."""
     num_nodes, num_edges = (int.from_bytes(data[at : at + 8], "little") for at in (8, 16))
-    ends = accumulate([32, 4 * num_nodes, 4 * num_nodes, 4 * num_edges, 4 * num_edges])
+    ends = accumulate([32, 8 * (num_nodes + 1), 8 * (num_nodes + 1), 8 * num_edges])
     sections = [data[:24], *(data[first:end] for first, end in pairwise(ends))]
-
-    def step(lane: int, word: int) -> int:
-        product = (lane ^ word) * 0x9E3779B97F4A7C15 % 2**64
-        return (product << 29 | product >> 35) % 2**64
-
-    lanes = list(range(1, 9))
-    for section in sections:
-        padded = section + bytes(-len(section) % 64)
-        for at in range(0, len(padded), 8):
-            lanes[at // 8 % 8] = step(lanes[at // 8 % 8], int.from_bytes(padded[at : at + 8], "little"))
     total = 0
-    for lane in lanes:
-        total = step(total, lane ^ lane >> 32)
+
+    def fold(word: int) -> None:
+        nonlocal total
+        product = (total ^ word) * 0x9E3779B97F4A7C15 % 2**64
+        total = (product << 29 | product >> 35) % 2**64
+
+    for section in sections:
+        for first in range(0, len(section), 4096):
+            block = section[first : first + 4096]
+            block += bytes(-len(block) % 32)
+            words = [int.from_bytes(block[at : at + 8], "little") for at in range(0, len(block), 8)]
+            for lane in range(4):
+                sums = list(accumulate(words[lane::4]))
+                fold(sums[-1] % 2**64)
+                fold(sum(sums) % 2**64)
     return data[:24] + (total ^ total >> 29).to_bytes(8, "little") + data[32:]
 
 
 def snapshot(num_nodes: int, edges: Edges) -> bytes:
-    """Return the bytes that a graph is stored as: header, how many parents and children, and which."""
+    """Return the bytes that a graph is stored as: header, where the lists begin and end, and the lists."""
     edges = sorted(clean(edges))
     sides = [[[a for a, b in pairs if b == node] for node in range(num_nodes)] for pairs in (edges, reverse(edges))]
-    counts = [len(one) for side in sides for one in side]
+    offsets = [offset for side in sides for offset in accumulate(map(len, side), initial=0)]
     heads = [node for side in sides for one in side for node in one]
     header = bytes([1, 0, 0, 0, 0, 0, 0, 0]) + num_nodes.to_bytes(8, "little") + len(edges).to_bytes(8, "little")
-    return seal(header + bytes(8) + b"".join(number.to_bytes(4, "little") for number in counts + heads))
+    body = b"".join(number.to_bytes(8, "little") for number in offsets)
+    return seal(header + bytes(8) + body + b"".join(number.to_bytes(4, "little") for number in heads))
 
 
 def eligible(num_nodes: int, edges: Edges, executable: set[int] | None, within: set[int] | None) -> set[int]:

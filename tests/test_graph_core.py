@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import mmap
+import sys
 import threading
 from pathlib import Path
 
@@ -208,7 +209,7 @@ def test_what_the_checksum_cannot_see_validate_tells() -> None:
     assert len(honest.to_bytes()) == len(other.to_bytes())
     honest.validate()
     swapped = reference.seal(
-        honest.to_bytes()[:44] + other.to_bytes()[44:56] + honest.to_bytes()[56:64] + other.to_bytes()[64:]
+        honest.to_bytes()[:64] + other.to_bytes()[64:96] + honest.to_bytes()[96:104] + other.to_bytes()[104:]
     )
     graph = ProvenanceGraph.from_bytes(swapped)
     assert graph.order().size == 3
@@ -236,6 +237,23 @@ def test_a_snapshot_loads_from_any_contiguous_buffer(tmp_path: Path) -> None:
     loaded.validate()
     changing.append(0)  # the buffer has been given back
     assert loaded.reach(ids([0])).count() == 1000
+
+
+def test_a_loaded_graph_keeps_its_bytes_until_it_has_grown_out_of_them() -> None:
+    stored = build(1000, [(i, i + 1) for i in range(999)]).to_bytes()
+    expected = bytes(bytearray(stored))
+    before = sys.getrefcount(stored)
+    graph = ProvenanceGraph.from_bytes(stored)
+    assert sys.getrefcount(stored) == before + 1
+    graph.append(10_000, ids([999]), ids([1000]))
+    assert sys.getrefcount(stored) == before
+    assert graph.reach(ids([0])).count() == 1001
+    with pytest.raises(InvalidGraphError):
+        ProvenanceGraph.from_bytes(stored[:-1])
+    graph = ProvenanceGraph.from_bytes(stored)
+    del stored
+    assert graph.to_bytes() == expected
+    assert graph.reach(ids([0])).count() == 1000
 
 
 def test_refusals_change_nothing() -> None:

@@ -17,7 +17,19 @@ Handle from_edges(const py::object& num_nodes, const py::object& sources, const 
     return std::make_shared<GraphHandle>(ProvenanceGraph::from_edges(num, from, to));
 }
 
+// Bytes serve as they are, because Python never changes them; any other buffer is copied.
 Handle from_bytes(const py::object& data) {
+    if (PyBytes_Check(data.ptr())) {
+        const std::span bytes(reinterpret_cast<const std::uint8_t*>(PyBytes_AS_STRING(data.ptr())),
+                              static_cast<std::size_t>(PyBytes_GET_SIZE(data.ptr())));
+        // The last to let go may be an append, which runs without the GIL.
+        std::shared_ptr<const void> owner(data.inc_ref().ptr(), [](PyObject* object) {
+            const py::gil_scoped_acquire acquire;
+            Py_DECREF(object);
+        });
+        const py::gil_scoped_release release;
+        return std::make_shared<GraphHandle>(ProvenanceGraph::from_bytes(bytes, std::move(owner)));
+    }
     const BytesIn bytes(data, "data");
     const py::gil_scoped_release release;
     return std::make_shared<GraphHandle>(ProvenanceGraph::from_bytes(bytes.span()));
@@ -78,7 +90,7 @@ void bind_graph(py::module_& module) {
                     "Nodes 0 to num_nodes - 1; sources[i] influences targets[i] (uint32). Self edges are dropped, "
                     "duplicates merged. Raises NodeRangeError, InvalidGraphError, CapacityError.")
         .def_static("from_bytes", &from_bytes, py::arg("data"),
-                    "What to_bytes() wrote, from any contiguous buffer. Raises InvalidGraphError for damaged bytes; "
+                    "What to_bytes() wrote, from any contiguous buffer; bytes are kept, not copied. Raises InvalidGraphError for damaged bytes; "
                     "validate() proves the rest.")
         .def("to_bytes", &to_bytes, "A snapshot that loads without being built again.")
         .def("validate", &validate,

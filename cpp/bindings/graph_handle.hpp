@@ -3,7 +3,8 @@
 // who comes after a waiting writer waits behind it at the gate (a shared_mutex by itself may let readers pass for
 // ever).
 // Invariant: the lock is taken after the GIL is released and given back before the GIL is asked for again, so that no
-// thread waits for one while it holds the other.
+// thread waits for one while it holds the other. But for one case: an append that lets go of the bytes a graph was
+// loaded from asks for the GIL under the lock, and may, because no thread that holds the GIL ever waits for the lock.
 #pragma once
 
 #include <mutex>

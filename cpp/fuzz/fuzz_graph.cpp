@@ -103,13 +103,20 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         }
     }
     rest.resize(2 * (nodes + edges));
-    forge::Bytes whole(32 + 4 * rest.size());
+    forge::Bytes whole(48 + 16 * nodes + 8 * edges);
     whole[0] = 1;
     forge::put(whole, 8, 8, nodes);
     forge::put(whole, 16, 8, edges);
-    for (std::size_t i = 0; i < rest.size(); ++i) {
-        const bool is_head = i >= 2 * nodes;
-        forge::put(whole, 32 + 4 * i, 4, is_head && rest[i] != 0xff ? rest[i] % nodes : rest[i]);
+    for (std::size_t side = 0; side < 2; ++side) {
+        std::uint64_t offset = 0;
+        for (std::size_t node = 0; node < nodes; ++node) {
+            offset += rest[side * nodes + node];
+            forge::put(whole, 32 + 8 * (side * (nodes + 1) + node + 1), 8, offset);
+        }
+    }
+    for (std::size_t i = 0; i < 2 * edges; ++i) {
+        const std::uint8_t head = rest[2 * nodes + i];
+        forge::put(whole, 48 + 16 * nodes + 4 * i, 4, head != 0xff ? head % nodes : head);
     }
     forge::seal_graph(whole);
     read(whole);

@@ -14,7 +14,7 @@ namespace memorepair {
 
 class Adjacency {
 public:
-    Adjacency() { base_.offsets.assign(1, 0); }
+    Adjacency() : base_{{&kNoArcs, 1}, {}, nullptr} {}
     explicit Adjacency(Csr base) : base_(std::move(base)) {}
 
     const Csr& base() const noexcept { return base_; }
@@ -73,6 +73,7 @@ private:
         std::uint32_t next;
     };
     static constexpr std::uint32_t kNoLink = 0xffffffffU;
+    static constexpr ArcIndex kNoArcs = 0;  // the offsets of no nodes
 
     // reserve() alone would grow to the exact size each time, and make appending quadratic.
     template <class T>

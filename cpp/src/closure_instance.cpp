@@ -62,16 +62,14 @@ void renumber(Instance& instance, Number&& number) {
 
 void order_or_condense(Instance& instance) {
     Needs& needs = instance.needs;
-    instance.inner.offsets.assign(needs.first.begin(), needs.first.end());
-    instance.inner.heads = std::move(needs.heads);
-    const Csr& inner = instance.inner;
-    Components components = strongly_connected(inner);
+    Array<ArcIndex> offsets(needs.first.begin(), needs.first.end());
+    Components components = strongly_connected(Csr{offsets, needs.heads, nullptr});
     if (components.num == instance.global.size()) {
-        needs.heads = std::move(instance.inner.heads);
-        instance.inner = {};
         renumber(instance, [&](NodeId node) { return components.label[node]; });
         return;
     }
+    instance.inner = make_csr(std::move(offsets), std::move(needs.heads));
+    const Csr& inner = instance.inner;
     instance.trivial = false;
     instance.label = std::move(components.label);
     instance.members = members_by_label(instance.label, components.num);

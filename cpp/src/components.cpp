@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <functional>
 #include <queue>
+#include <utility>
 
 #include "adjacency.hpp"
 #include "memorepair/graph.hpp"
@@ -65,20 +66,20 @@ Components strongly_connected(const Csr& csr) {
 }
 
 Csr members_by_label(const std::vector<NodeId>& label, NodeId num) {
-    Csr members;
-    members.offsets.assign(std::size_t{num} + 2, 0);
+    Array<ArcIndex> offsets;
+    offsets.assign(std::size_t{num} + 2, 0);
     for (const NodeId own : label) {
-        ++members.offsets[std::size_t{own} + 2];
+        ++offsets[std::size_t{own} + 2];
     }
-    for (std::size_t i = 1; i < members.offsets.size(); ++i) {
-        members.offsets[i] += members.offsets[i - 1];
+    for (std::size_t i = 1; i < offsets.size(); ++i) {
+        offsets[i] += offsets[i - 1];
     }
-    members.heads.resize(label.size());
+    Array<NodeId> heads(label.size());
     for (std::size_t node = 0; node < label.size(); ++node) {
-        members.heads[members.offsets[std::size_t{label[node]} + 1]++] = static_cast<NodeId>(node);
+        heads[offsets[std::size_t{label[node]} + 1]++] = static_cast<NodeId>(node);
     }
-    members.offsets.pop_back();
-    return members;
+    offsets.pop_back();
+    return make_csr(std::move(offsets), std::move(heads));
 }
 
 struct ProvenanceGraph::Ordering {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "huge_pages.hpp"
 #include "memorepair/errors.hpp"
@@ -44,13 +45,13 @@ void sort_list(NodeId* first, NodeId* last) {
     }
 }
 
-void sort_and_merge(Csr& csr) {
-    NodeId* const base = csr.heads.data();
+void sort_and_merge(Array<ArcIndex>& offsets, Array<NodeId>& heads) {
+    NodeId* const base = heads.data();
     ArcIndex kept = 0;
     ArcIndex first = 0;
-    const std::uint64_t num_nodes = csr.num_nodes();
+    const std::uint64_t num_nodes = offsets.size() - 1;
     for (std::uint64_t node = 0; node < num_nodes; ++node) {
-        const ArcIndex last = csr.offsets[node + 1];
+        const ArcIndex last = offsets[node + 1];
         sort_list(base + first, base + last);
         NodeId previous = kNoNode;
         for (ArcIndex e = first; e < last; ++e) {
@@ -60,12 +61,21 @@ void sort_and_merge(Csr& csr) {
             previous = head;
         }
         first = last;
-        csr.offsets[node + 1] = kept;
+        offsets[node + 1] = kept;
     }
-    csr.heads.resize(kept);
+    heads.resize(kept);
 }
 
 }  // namespace
+
+Csr make_csr(Array<ArcIndex> offsets, Array<NodeId> heads) {
+    struct Arrays {
+        Array<ArcIndex> offsets;
+        Array<NodeId> heads;
+    };
+    auto arrays = std::make_shared<const Arrays>(Arrays{std::move(offsets), std::move(heads)});
+    return {arrays->offsets, arrays->heads, arrays};
+}
 
 void check_edges(std::uint64_t num_nodes, std::span<const NodeId> sources, std::span<const NodeId> targets) {
     if (sources.size() != targets.size()) {
@@ -81,40 +91,38 @@ void check_edges(std::uint64_t num_nodes, std::span<const NodeId> sources, std::
 }
 
 Csr build_csr(std::uint64_t num_nodes, std::span<const NodeId> tails, std::span<const NodeId> heads) {
-    Csr csr;
-    csr.offsets = zeroes(num_nodes + 2);
+    auto offsets = zeroes(num_nodes + 2);
     for (std::size_t e = 0; e < tails.size(); ++e) {
-        csr.offsets[std::size_t{tails[e]} + 2 - static_cast<std::size_t>(tails[e] == heads[e])] +=
+        offsets[std::size_t{tails[e]} + 2 - static_cast<std::size_t>(tails[e] == heads[e])] +=
             static_cast<ArcIndex>(tails[e] != heads[e]);
     }
-    prefix_sum(csr.offsets);
-    csr.heads = fresh_array<NodeId>(csr.offsets.back());
+    prefix_sum(offsets);
+    auto lists = fresh_array<NodeId>(offsets.back());
     for (std::size_t e = 0; e < tails.size(); ++e) {
         if (tails[e] != heads[e]) {
-            csr.heads[csr.offsets[std::size_t{tails[e]} + 1]++] = heads[e];
+            lists[offsets[std::size_t{tails[e]} + 1]++] = heads[e];
         }
     }
-    csr.offsets.pop_back();
-    sort_and_merge(csr);
-    return csr;
+    offsets.pop_back();
+    sort_and_merge(offsets, lists);
+    return make_csr(std::move(offsets), std::move(lists));
 }
 
 Csr transpose(const Csr& csr) {
     const std::uint64_t num_nodes = csr.num_nodes();
-    Csr reverse;
-    reverse.offsets = zeroes(num_nodes + 2);
+    auto offsets = zeroes(num_nodes + 2);
     for (const NodeId head : csr.heads) {
-        ++reverse.offsets[std::size_t{head} + 2];
+        ++offsets[std::size_t{head} + 2];
     }
-    prefix_sum(reverse.offsets);
-    reverse.heads = fresh_array<NodeId>(csr.heads.size());
+    prefix_sum(offsets);
+    auto heads = fresh_array<NodeId>(csr.heads.size());
     for (std::uint64_t tail = 0; tail < num_nodes; ++tail) {
         for (ArcIndex e = csr.offsets[tail]; e < csr.offsets[tail + 1]; ++e) {
-            reverse.heads[reverse.offsets[std::size_t{csr.heads[e]} + 1]++] = static_cast<NodeId>(tail);
+            heads[offsets[std::size_t{csr.heads[e]} + 1]++] = static_cast<NodeId>(tail);
         }
     }
-    reverse.offsets.pop_back();
-    return reverse;
+    offsets.pop_back();
+    return make_csr(std::move(offsets), std::move(heads));
 }
 
 }  // namespace memorepair

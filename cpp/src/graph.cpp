@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <new>
 #include <string>
+#include <utility>
 
 #include "adjacency.hpp"
 #include "arc_set.hpp"
@@ -30,11 +31,10 @@ void check_num_nodes(std::uint64_t num_nodes) {
 }  // namespace
 
 Csr Adjacency::merged(std::uint64_t num_nodes) const {
-    Csr csr;
-    csr.offsets.resize(num_nodes + 1);
-    csr.heads.resize(base_.num_arcs() + links_.size());
-    csr.offsets[0] = 0;
-    NodeId* next = csr.heads.data();
+    Array<ArcIndex> offsets(num_nodes + 1);
+    Array<NodeId> heads(base_.num_arcs() + links_.size());
+    offsets[0] = 0;
+    NodeId* next = heads.data();
     std::vector<NodeId> added;
     for (std::uint64_t node = 0; node < num_nodes; ++node) {
         const std::span<const NodeId> old = base_list(static_cast<NodeId>(node));
@@ -50,9 +50,9 @@ Csr Adjacency::merged(std::uint64_t num_nodes) const {
             std::sort(added.begin(), added.end());
             next = std::merge(old.begin(), old.end(), added.begin(), added.end(), next);
         }
-        csr.offsets[node + 1] = static_cast<ArcIndex>(next - csr.heads.data());
+        offsets[node + 1] = static_cast<ArcIndex>(next - heads.data());
     }
-    return csr;
+    return make_csr(std::move(offsets), std::move(heads));
 }
 
 ProvenanceGraph::ProvenanceGraph()

@@ -1,17 +1,19 @@
-// Purpose: the graph as bytes that load without being built again.
-// Contract: from_bytes reads nothing past the input, allocates at most twice its length, and throws InvalidGraph for
-// whatever has another size, checksum, number of edges or a node out of range. It is handed bytes that may change
-// under its hands, so what it has copied is what it checks. validate() proves the rest.
+// Purpose: the graph as bytes that load without being built again, nor copied: its arrays are views of them.
+// Contract: from_bytes reads nothing past the input, allocates at most its length, and throws InvalidGraph for whatever
+// has another size, checksum, offsets that run backwards or past the lists, or a node out of range. Bytes that may
+// change under its hands are copied first, so what it checks is what it keeps. validate() proves the rest.
 // Format, version 1, all numbers little endian:
-//   version byte, seven zero bytes, num_nodes (64 bit), num_edges (64 bit), checksum (64 bit) of all other bytes,
-//   then 32 bit each: the number of parents of every node, the number of children of every node, all lists of parents,
-//   all lists of children. Lists stand in the order of their nodes and are sorted.
-// Counts stand where offsets would do because offsets made of counts cannot run backwards, whatever the bytes are.
+//   version byte, seven zero bytes, num_nodes (64 bit), num_edges (64 bit), checksum (64 bit) of all other bytes;
+//   where the parents of every node begin, and the end (num_nodes + 1 offsets, 64 bit); the same of the children;
+//   all lists of parents, all lists of children (32 bit each). Lists stand in the order of their nodes and are sorted.
+// Everything is aligned to its size from the beginning of the bytes.
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "adjacency.hpp"
 #include "arc_set.hpp"
@@ -26,8 +28,10 @@ namespace {
 constexpr std::uint8_t kVersion = 1;
 constexpr std::size_t kHeaderBytes = 32;
 constexpr std::size_t kChecksumAt = 24;
-// Bytes copied, hashed and checked while they are in the cache.
-constexpr std::size_t kBlockBytes = 32768;
+// A body of no nodes still has the end of its offsets, twice.
+constexpr std::size_t kLeastBytes = kHeaderBytes + 2 * sizeof(ArcIndex);
+// Summed and checked while they are in the nearest cache.
+constexpr std::size_t kBlockBytes = 4096;
 
 template <class T>
 T little_endian(T value) noexcept {
@@ -50,113 +54,123 @@ void store(std::uint8_t* to, T value) noexcept {
     std::memcpy(to, &value, sizeof value);
 }
 
-// Every step is a bijection of its lane, and so is the end of each lane: bytes that differ in a single 64-bit word, and
-// so in a single bit, never have the same sum. Eight lanes, so that no multiplication waits for the one before.
+// Sums, because memory is faster than one multiplication a word. In each block every lane sums its words, and the sums:
+// that tells where a word stands (Fletcher 1982). Folding multiplies, so blocks cannot make up for each other. Damage to
+// one word always shows in the sums of its block, and passes the folding by a chance of 2^-64.
 class Checksum {
 public:
-    // The end of what is added counts as if filled up with zeroes; the header says where it was.
-    void add(std::span<const std::uint8_t> bytes) noexcept {
-        Lanes lanes = lanes_;  // in registers: as members, they could be what `bytes` points at
-        for (; bytes.size() >= kStripe; bytes = bytes.subspan(kStripe)) {
-            add_stripe(lanes, bytes.data());
+    // At most kBlockBytes; the end counts as if filled up with zeroes, for the header says where it was.
+    void add(std::span<const std::uint8_t> block) noexcept {
+        Lanes sums{};
+        Lanes sums_of_sums{};
+        const std::size_t whole = block.size() / kStripe * kStripe;
+        for (std::size_t at = 0; at < whole; at += kStripe) {
+            add_stripe(sums, sums_of_sums, block.data() + at);
         }
-        if (!bytes.empty()) {
+        if (whole < block.size()) {
             std::array<std::uint8_t, kStripe> last{};
-            std::copy(bytes.begin(), bytes.end(), last.begin());
-            add_stripe(lanes, last.data());
+            std::copy(block.begin() + static_cast<std::ptrdiff_t>(whole), block.end(), last.begin());
+            add_stripe(sums, sums_of_sums, last.data());
         }
-        lanes_ = lanes;
+        for (std::size_t lane = 0; lane < sums.size(); ++lane) {
+            total_ = step(step(total_, sums[lane]), sums_of_sums[lane]);
+        }
     }
 
-    std::uint64_t value() const noexcept {
-        std::uint64_t sum = 0;
-        for (const std::uint64_t lane : lanes_) {
-            sum = step(sum, lane ^ (lane >> 32));
-        }
-        return sum ^ (sum >> 29);
-    }
+    std::uint64_t value() const noexcept { return total_ ^ (total_ >> 29); }
 
 private:
-    using Lanes = std::array<std::uint64_t, 8>;
+    using Lanes = std::array<std::uint64_t, 4>;
     static constexpr std::size_t kStripe = sizeof(Lanes);
 
     // Multiplying carries upwards only; turning brings the high bits down again.
-    static std::uint64_t step(std::uint64_t lane, std::uint64_t word) noexcept {
-        return std::rotl((lane ^ word) * 0x9e3779b97f4a7c15ULL, 29);
+    static std::uint64_t step(std::uint64_t total, std::uint64_t word) noexcept {
+        return std::rotl((total ^ word) * 0x9e3779b97f4a7c15ULL, 29);
     }
 
-    static void add_stripe(Lanes& lanes, const std::uint8_t* from) noexcept {
-        for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
-            lanes[lane] = step(lanes[lane], load<std::uint64_t>(from + 8 * lane));
+    static void add_stripe(Lanes& sums, Lanes& sums_of_sums, const std::uint8_t* from) noexcept {
+        for (std::size_t lane = 0; lane < sums.size(); ++lane) {
+            sums[lane] += load<std::uint64_t>(from + 8 * lane);
+            sums_of_sums[lane] += sums[lane];
         }
     }
 
-    Lanes lanes_{1, 2, 3, 4, 5, 6, 7, 8};
+    std::uint64_t total_ = 0;
 };
 
 [[noreturn]] void refuse(const std::string& why) {
     throw InvalidGraph("graph snapshot: " + why);
 }
 
-// Calls each(block, first) for the section's blocks, `first` being the number of 32-bit words before the block.
 template <class Each>
 void for_each_block(std::span<const std::uint8_t> section, Each&& each) {
     for (std::size_t at = 0; at < section.size(); at += kBlockBytes) {
-        each(section.subspan(at, std::min(kBlockBytes, section.size() - at)), at / sizeof(NodeId));
+        each(section.subspan(at, std::min(kBlockBytes, section.size() - at)));
     }
 }
 
-void read_counts(std::span<const std::uint8_t> section, Checksum& checksum, Array<ArcIndex>& offsets) {
-    offsets[0] = 0;
-    for_each_block(section, [&](std::span<const std::uint8_t> block, std::size_t first) {
+// Whether the offsets begin at 0, end at `last` and never run backwards. One pass, without a branch.
+bool check_offsets(std::span<const std::uint8_t> section, Checksum& checksum, std::uint64_t last) {
+    constexpr std::size_t kWidth = sizeof(ArcIndex);
+    const std::uint8_t* const end = section.data() + section.size() - kWidth;
+    // The sign bit of an offset, or of its distance to the next: with neither, the next is as large or larger.
+    std::uint64_t signs = 0;
+    for_each_block(section, [&](std::span<const std::uint8_t> block) {
         checksum.add(block);
-        ArcIndex* const own = offsets.data() + first;
-        ArcIndex total = own[0];
-        for (std::size_t i = 0; i < block.size() / sizeof(NodeId); ++i) {
-            total += load<NodeId>(block.data() + i * sizeof(NodeId));
-            own[i + 1] = total;
+        const std::uint8_t* const from = block.data();
+        const std::size_t num_pairs = std::min(block.size(), static_cast<std::size_t>(end - from)) / kWidth;
+        for (std::size_t i = 0; i < num_pairs; ++i) {
+            const auto own = load<ArcIndex>(from + i * kWidth);
+            signs |= own | (load<ArcIndex>(from + (i + 1) * kWidth) - own);
         }
     });
+    return signs >> 63 == 0 && load<ArcIndex>(section.data()) == 0 && load<ArcIndex>(end) == last;
 }
 
-// Whether all ids are below `limit`. Compared and gathered, because that is what the narrowest vectors can do.
-bool all_below(std::span<const NodeId> ids, NodeId limit) noexcept {
+// Whether all heads are below `num_nodes`. Compared and gathered, because that is what the narrowest vectors can do.
+bool check_heads(std::span<const std::uint8_t> section, Checksum& checksum, std::uint64_t num_nodes) {
+    const auto limit = static_cast<NodeId>(num_nodes);
     NodeId past = 0;
-    for (const NodeId id : ids) {
-        past |= static_cast<NodeId>(id >= limit);
-    }
+    for_each_block(section, [&](std::span<const std::uint8_t> block) {
+        checksum.add(block);
+        for (std::size_t i = 0; i < block.size() / sizeof(NodeId); ++i) {
+            past |= static_cast<NodeId>(load<NodeId>(block.data() + i * sizeof(NodeId)) >= limit);
+        }
+    });
     return past == 0;
 }
 
-// Whether all heads are below `num_nodes`.
-bool read_heads(std::span<const std::uint8_t> section, Checksum& checksum, std::uint64_t num_nodes,
-                Array<NodeId>& heads) {
-    bool fit = true;
-    for_each_block(section, [&](std::span<const std::uint8_t> block, std::size_t first) {
-        checksum.add(block);
-        const std::span<NodeId> own = std::span(heads).subspan(first, block.size() / sizeof(NodeId));
-        for (std::size_t i = 0; i < own.size(); ++i) {
-            own[i] = load<NodeId>(block.data() + i * sizeof(NodeId));
-        }
-        fit = all_below(own, static_cast<NodeId>(num_nodes)) && fit;
-    });
-    return fit;
-}
-
-std::uint8_t* write_counts(const Csr& csr, std::uint8_t* to) {
-    for (std::uint64_t node = 0; node < csr.num_nodes(); ++node) {
-        store(to, static_cast<NodeId>(csr.offsets[node + 1] - csr.offsets[node]));
-        to += sizeof(NodeId);
+template <class T>
+std::uint8_t* write(std::span<const T> numbers, std::uint8_t* to) {
+    for (const T number : numbers) {
+        store(to, number);
+        to += sizeof(T);
     }
     return to;
 }
 
-std::uint8_t* write_heads(const Csr& csr, std::uint8_t* to) {
-    for (const NodeId head : csr.heads) {
-        store(to, head);
-        to += sizeof(NodeId);
+// Little-endian bytes as an array. They are aligned, and were checked.
+template <class T>
+std::span<const T> view(std::span<const std::uint8_t> section) {
+    return {reinterpret_cast<const T*>(section.data()), section.size() / sizeof(T)};
+}
+
+// Where big-endian machines need arrays of their own.
+template <class T>
+Array<T> converted(std::span<const std::uint8_t> section) {
+    auto numbers = fresh_array<T>(section.size() / sizeof(T));
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+        numbers[i] = load<T>(section.data() + i * sizeof(T));
     }
-    return to;
+    return numbers;
+}
+
+Csr csr_of(std::span<const std::uint8_t> offsets, std::span<const std::uint8_t> heads,
+           const std::shared_ptr<const void>& owner) {
+    if constexpr (std::endian::native == std::endian::big) {
+        return make_csr(converted<ArcIndex>(offsets), converted<NodeId>(heads));
+    }
+    return {view<ArcIndex>(offsets), view<NodeId>(heads), owner};
 }
 
 // Base and overlay as one, copied only when there is an overlay.
@@ -190,75 +204,81 @@ void check_lists(const Csr& csr, const char* what) {
 Array<std::uint8_t> ProvenanceGraph::to_bytes() const {
     const Whole parents(*parents_, num_nodes_);
     const Whole children(*children_, num_nodes_);
-    const std::uint64_t num_numbers = 2 * (num_nodes_ + num_edges());
-    auto bytes = fresh_array<std::uint8_t>(kHeaderBytes + num_numbers * sizeof(NodeId));
+    const std::size_t offsets_bytes = (num_nodes_ + 1) * sizeof(ArcIndex);
+    const std::size_t heads_bytes = num_edges() * sizeof(NodeId);
+    auto bytes = fresh_array<std::uint8_t>(kHeaderBytes + 2 * (offsets_bytes + heads_bytes));
     std::fill_n(bytes.begin(), kHeaderBytes, std::uint8_t{0});
     bytes[0] = kVersion;
     store(bytes.data() + 8, num_nodes_);
     store(bytes.data() + 16, num_edges());
-    std::uint8_t* const body = bytes.data() + kHeaderBytes;
-    std::uint8_t* const lists = write_counts(children.csr(), write_counts(parents.csr(), body));
-    write_heads(children.csr(), write_heads(parents.csr(), lists));
+    std::uint8_t* const lists =
+        write(children.csr().offsets, write(parents.csr().offsets, bytes.data() + kHeaderBytes));
+    write(children.csr().heads, write(parents.csr().heads, lists));
 
     Checksum checksum;
-    const std::span<const std::uint8_t> all(bytes);
-    checksum.add(all.first(kChecksumAt));
-    const std::size_t counts_bytes = num_nodes_ * sizeof(NodeId);
-    const std::size_t heads_bytes = num_edges() * sizeof(NodeId);
-    std::size_t at = kHeaderBytes;
-    for (const std::size_t length : {counts_bytes, counts_bytes, heads_bytes, heads_bytes}) {
-        checksum.add(all.subspan(at, length));
-        at += length;
-    }
+    const auto add = [&](std::span<const std::uint8_t> block) { checksum.add(block); };
+    const auto body = std::span<const std::uint8_t>(bytes).subspan(kHeaderBytes);
+    add(std::span(bytes).first(kChecksumAt));
+    for_each_block(body.first(offsets_bytes), add);
+    for_each_block(body.subspan(offsets_bytes, offsets_bytes), add);
+    for_each_block(body.subspan(2 * offsets_bytes), add);
     store(bytes.data() + kChecksumAt, checksum.value());
     return bytes;
 }
 
 ProvenanceGraph ProvenanceGraph::from_bytes(std::span<const std::uint8_t> bytes) {
-    if (bytes.size() < kHeaderBytes) {
-        refuse("expected at least " + std::to_string(kHeaderBytes) + " bytes, got " + std::to_string(bytes.size()));
+    auto copy = std::make_shared<Array<std::uint8_t>>(fresh_array<std::uint8_t>(bytes.size()));
+    std::copy(bytes.begin(), bytes.end(), copy->begin());
+    const std::span<const std::uint8_t> own(*copy);
+    return from_bytes(own, std::move(copy));
+}
+
+ProvenanceGraph ProvenanceGraph::from_bytes(std::span<const std::uint8_t> bytes, std::shared_ptr<const void> owner) {
+    // What new[] and Python hand out is aligned; a slice of it may not be.
+    if (reinterpret_cast<std::uintptr_t>(bytes.data()) % alignof(ArcIndex) != 0) {
+        return from_bytes(bytes);
     }
-    std::array<std::uint8_t, kHeaderBytes> header{};
-    std::copy_n(bytes.begin(), kHeaderBytes, header.begin());
-    if (header[0] != kVersion) {
-        refuse("expected format version " + std::to_string(kVersion) + ", got " + std::to_string(header[0]));
+    if (bytes.size() < kLeastBytes) {
+        refuse("expected at least " + std::to_string(kLeastBytes) + " bytes, got " + std::to_string(bytes.size()));
     }
-    const auto num_nodes = load<std::uint64_t>(header.data() + 8);
-    const auto num_edges = load<std::uint64_t>(header.data() + 16);
-    const std::uint64_t room = bytes.size() - kHeaderBytes;
+    if (bytes[0] != kVersion) {
+        refuse("expected format version " + std::to_string(kVersion) + ", got " + std::to_string(bytes[0]));
+    }
+    const auto num_nodes = load<std::uint64_t>(bytes.data() + 8);
+    const auto num_edges = load<std::uint64_t>(bytes.data() + 16);
+    const std::uint64_t room = bytes.size() - kLeastBytes;
     // Divided, not multiplied: the numbers may be anything, and a product could wrap around.
-    if (num_nodes > kMaxNodes || num_nodes > room / 8 || num_edges > room / 8 || 8 * (num_nodes + num_edges) != room) {
-        refuse("expected " + std::to_string(kHeaderBytes) + " bytes and 8 for each of " + std::to_string(num_nodes) +
-               " nodes and " + std::to_string(num_edges) + " edges, got " + std::to_string(bytes.size()));
+    if (num_nodes > kMaxNodes || num_nodes > room / 16 || num_edges > room / 8 ||
+        16 * num_nodes + 8 * num_edges != room) {
+        refuse("expected " + std::to_string(kLeastBytes) + " bytes, 16 for each of " + std::to_string(num_nodes) +
+               " nodes and 8 for each of " + std::to_string(num_edges) + " edges, got " +
+               std::to_string(bytes.size()));
     }
-    const std::size_t counts_bytes = num_nodes * sizeof(NodeId);
+    const std::size_t offsets_bytes = (num_nodes + 1) * sizeof(ArcIndex);
     const std::size_t heads_bytes = num_edges * sizeof(NodeId);
-    const auto body = bytes.subspan(kHeaderBytes);
-    const auto lists = body.subspan(2 * counts_bytes);
-    Csr parents{fresh_array<ArcIndex>(num_nodes + 1), fresh_array<NodeId>(num_edges)};
-    Csr children{fresh_array<ArcIndex>(num_nodes + 1), fresh_array<NodeId>(num_edges)};
+    const auto parents = bytes.subspan(kHeaderBytes, offsets_bytes);
+    const auto children = bytes.subspan(kHeaderBytes + offsets_bytes, offsets_bytes);
+    const auto lists = bytes.subspan(kHeaderBytes + 2 * offsets_bytes);
     Checksum checksum;
-    checksum.add(std::span(header).first(kChecksumAt));
-    read_counts(body.first(counts_bytes), checksum, parents.offsets);
-    read_counts(body.subspan(counts_bytes, counts_bytes), checksum, children.offsets);
-    const bool parents_fit = read_heads(lists.first(heads_bytes), checksum, num_nodes, parents.heads);
-    const bool children_fit = read_heads(lists.subspan(heads_bytes), checksum, num_nodes, children.heads);
-    if (const auto stored = load<std::uint64_t>(header.data() + kChecksumAt); stored != checksum.value()) {
+    checksum.add(bytes.first(kChecksumAt));
+    const bool parents_fit = check_offsets(parents, checksum, num_edges);
+    const bool children_fit = check_offsets(children, checksum, num_edges);
+    const bool heads_fit = check_heads(lists, checksum, num_nodes);
+    if (const auto stored = load<std::uint64_t>(bytes.data() + kChecksumAt); stored != checksum.value()) {
         refuse("expected checksum " + std::to_string(stored) + ", got " + std::to_string(checksum.value()));
     }
-    if (!std::all_of(header.begin() + 1, header.begin() + 8, [](std::uint8_t byte) { return byte == 0; })) {
+    if (!std::all_of(bytes.begin() + 1, bytes.begin() + 8, [](std::uint8_t byte) { return byte == 0; })) {
         refuse("expected seven zero bytes after the version, got others");
     }
-    if (parents.offsets.back() != num_edges || children.offsets.back() != num_edges) {
-        refuse("expected " + std::to_string(num_edges) + " edges, got " + std::to_string(parents.offsets.back()) +
-               " parents and " + std::to_string(children.offsets.back()) + " children");
-    }
     if (!parents_fit || !children_fit) {
+        refuse("expected offsets that rise from 0 to " + std::to_string(num_edges) + ", got others");
+    }
+    if (!heads_fit) {
         refuse("expected nodes below " + std::to_string(num_nodes) + ", got one past them");
     }
     ProvenanceGraph graph;
-    graph.children_ = std::make_unique<Adjacency>(std::move(children));
-    graph.parents_ = std::make_unique<Adjacency>(std::move(parents));
+    graph.parents_ = std::make_unique<Adjacency>(csr_of(parents, lists.first(heads_bytes), owner));
+    graph.children_ = std::make_unique<Adjacency>(csr_of(children, lists.subspan(heads_bytes), owner));
     graph.num_nodes_ = num_nodes;
     return graph;
 }
@@ -269,7 +289,8 @@ void ProvenanceGraph::validate() const {
     check_lists(parents.csr(), "parents");
     check_lists(children.csr(), "children");
     const Csr turned = transpose(children.csr());
-    if (turned.offsets != parents.csr().offsets || turned.heads != parents.csr().heads) {
+    if (!std::ranges::equal(turned.offsets, parents.csr().offsets) ||
+        !std::ranges::equal(turned.heads, parents.csr().heads)) {
         throw InvalidGraph("graph: expected parents and children to hold the same edges, got different ones");
     }
 }

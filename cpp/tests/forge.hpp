@@ -41,35 +41,41 @@ inline void seal_mask(Bytes& bytes) {
 
 // Makes bytes 24 to 31 the checksum of all others, if the header's numbers fit the length.
 inline void seal_graph(Bytes& bytes) {
-    if (bytes.size() < 32) {
+    if (bytes.size() < 48) {
         return;
     }
     const std::uint64_t nodes = number(bytes, 8, 8);
     const std::uint64_t edges = number(bytes, 16, 8);
-    if (nodes > bytes.size() || edges > bytes.size() || 32 + 8 * (nodes + edges) != bytes.size()) {
+    if (nodes > bytes.size() || edges > bytes.size() || 48 + 16 * nodes + 8 * edges != bytes.size()) {
         return;
     }
-    std::array<std::uint64_t, 8> lanes{1, 2, 3, 4, 5, 6, 7, 8};
-    const auto turn = [](std::uint64_t value) { return (value << 29) | (value >> 35); };
+    std::uint64_t total = 0;
+    const auto fold = [&](std::uint64_t word) {
+        const std::uint64_t product = (total ^ word) * 0x9e3779b97f4a7c15ULL;
+        total = (product << 29) | (product >> 35);
+    };
     const auto add = [&](std::size_t first, std::size_t length) {
-        Bytes section(bytes.begin() + static_cast<std::ptrdiff_t>(first),
-                      bytes.begin() + static_cast<std::ptrdiff_t>(first + length));
-        section.resize((length + 63) / 64 * 64);
-        for (std::size_t at = 0; at < section.size(); at += 8) {
-            std::uint64_t& lane = lanes[at / 8 % 8];
-            lane = turn((lane ^ number(section, at, 8)) * 0x9e3779b97f4a7c15ULL);
+        for (std::size_t block = 0; block < length; block += 4096) {
+            std::array<std::uint64_t, 4> sums{};
+            std::array<std::uint64_t, 4> sums_of_sums{};
+            for (std::size_t stripe = block; stripe < length && stripe < block + 4096; stripe += 32) {
+                for (std::size_t lane = 0; lane < 4; ++lane) {
+                    const std::size_t at = stripe + 8 * lane;
+                    sums[lane] += at < length ? number(bytes, first + at, 8) : 0;
+                    sums_of_sums[lane] += sums[lane];
+                }
+            }
+            for (std::size_t lane = 0; lane < 4; ++lane) {
+                fold(sums[lane]);
+                fold(sums_of_sums[lane]);
+            }
         }
     };
     add(0, 24);
-    add(32, 4 * nodes);
-    add(32 + 4 * nodes, 4 * nodes);
-    add(32 + 8 * nodes, 4 * edges);
-    add(32 + 8 * nodes + 4 * edges, 4 * edges);
-    std::uint64_t sum = 0;
-    for (const std::uint64_t lane : lanes) {
-        sum = turn((sum ^ lane ^ (lane >> 32)) * 0x9e3779b97f4a7c15ULL);
-    }
-    put(bytes, 24, 8, sum ^ (sum >> 29));
+    add(32, 8 * (nodes + 1));
+    add(40 + 8 * nodes, 8 * (nodes + 1));
+    add(48 + 16 * nodes, 8 * edges);
+    put(bytes, 24, 8, total ^ (total >> 29));
 }
 
 }  // namespace forge

@@ -1,6 +1,8 @@
 // Purpose: building, growing, reach and order against a set of pairs.
 #include <algorithm>
+#include <memory>
 #include <set>
+#include <span>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -248,7 +250,7 @@ void test_snapshot() {
             graph.append(added, sources, targets);
         }
         const auto bytes = bytes_of(graph);
-        CHECK(bytes.size() == 32 + 8 * (graph.num_nodes() + graph.num_edges()));
+        CHECK(bytes.size() == 48 + 16 * graph.num_nodes() + 8 * graph.num_edges());
         auto sealed = bytes;
         forge::seal_graph(sealed);  // the checksum by another hand
         CHECK(sealed == bytes);
@@ -288,7 +290,7 @@ void test_snapshot() {
             }
         }
     }
-    // More than one block of counts and of lists, and sizes that fill no stripe.
+    // More than one block of offsets and of lists, and sizes that fill no stripe.
     Ids sources;
     Ids targets;
     for (int e = 0; e < 60001; ++e) {
@@ -298,6 +300,32 @@ void test_snapshot() {
     const auto graph = ProvenanceGraph::from_edges(30011, sources, targets);
     auto bytes = bytes_of(graph);
     CHECK(is_valid(read(bytes)) && bytes_of(read(bytes)) == bytes && read(bytes).order() == graph.order());
+    // Kept, not copied, until the graph has grown out of it; copied where the bytes are not aligned.
+    auto kept = std::make_shared<forge::Bytes>(bytes);
+    const std::weak_ptr<forge::Bytes> watch = kept;
+    const std::span<const std::uint8_t> span(*kept);
+    auto loaded = ProvenanceGraph::from_bytes(span, std::move(kept));
+    CHECK(!watch.expired() && bytes_of(loaded) == bytes && loaded.order() == graph.order());
+    loaded.append(1, Ids{0}, Ids{30011});
+    CHECK(!watch.expired() && loaded.children(0).back() == 30011);
+    loaded.append(90000, {}, {});
+    CHECK(watch.expired() && is_valid(loaded) && loaded.children(0).back() == 30011);
+    auto shifted = std::make_shared<forge::Bytes>(bytes);
+    shifted->insert(shifted->begin(), 0);
+    const std::weak_ptr<forge::Bytes> watch_shifted = shifted;
+    const auto rest = std::span<const std::uint8_t>(*shifted).subspan(1);
+    const auto copied = ProvenanceGraph::from_bytes(rest, std::move(shifted));
+    CHECK(watch_shifted.expired() && bytes_of(copied) == bytes);
+    // Offsets that run backwards, or past the lists and back.
+    for (const std::uint64_t wrong : {std::uint64_t{60001}, std::uint64_t{1} << 63, ~std::uint64_t{0}}) {
+        for (const std::size_t at : {std::size_t{32}, std::size_t{40}, std::size_t{32 + 4096 - 8}, std::size_t{32 + 4096},
+                                     std::size_t{32 + 8 * 30011}, std::size_t{40 + 8 * 30011}}) {
+            auto forged = bytes;
+            forge::put(forged, at, 8, wrong);
+            forge::seal_graph(forged);
+            CHECK_THROWS(read(forged), memorepair::InvalidGraph);
+        }
+    }
     forge::put(bytes, bytes.size() - 4, 4, 30011);
     forge::seal_graph(bytes);
     CHECK_THROWS(read(bytes), memorepair::InvalidGraph);
@@ -305,7 +333,7 @@ void test_snapshot() {
     const std::uint64_t far = ~std::uint64_t{0};
     for (const std::uint64_t nodes : {std::uint64_t{0}, std::uint64_t{0xffffffff}, std::uint64_t{1} << 61, far}) {
         for (const std::uint64_t edges : {std::uint64_t{1}, std::uint64_t{1} << 61, far - nodes + 1}) {
-            forge::Bytes header(32);
+            forge::Bytes header(48);
             header[0] = 1;
             forge::put(header, 8, 8, nodes);
             forge::put(header, 16, 8, edges);

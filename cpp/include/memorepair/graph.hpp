@@ -34,6 +34,9 @@ public:
     // What to_bytes() wrote; format in graph_codec.cpp. Throws InvalidGraph for bytes that are damaged. Bytes that were
     // made to deceive may get past it: then every kernel stays inside its memory, and validate() tells.
     static ProvenanceGraph from_bytes(std::span<const std::uint8_t> bytes);
+    // The same without a copy, for bytes that neither change nor go away while `owner` lives. The graph holds it until
+    // it has grown so far that it makes arrays of its own.
+    static ProvenanceGraph from_bytes(std::span<const std::uint8_t> bytes, std::shared_ptr<const void> owner);
     // Base and overlay as one. The same graph gives the same bytes.
     Array<std::uint8_t> to_bytes() const;
     // Throws InvalidGraph unless all lists are sorted and both directions hold the same edges. O(nodes + edges).
