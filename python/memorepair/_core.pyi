@@ -218,7 +218,8 @@ class ProvenanceGraph:
     def from_bytes(data: _Bytes) -> ProvenanceGraph:
         """What to_bytes() wrote, loaded without being built again. Raises InvalidGraphError for damaged bytes.
 
-        Keeps `bytes` and uses them in place; copies any other buffer. Bytes made to deceive may pass: then answers mean nothing, and validate() tells.
+        Keeps `bytes` and uses them in place; copies any other buffer. Bytes made to deceive may pass: then answers mean
+        nothing, and validate() tells.
         """
 
     def to_bytes(self) -> bytes:
