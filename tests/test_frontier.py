@@ -12,7 +12,7 @@ import threading
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ from reference_kernels import is_closed, reach, reverse
 from test_closure import MILLION, TOP, build, ids, mask, million, mine, requires, selected
 
 from memorepair._core import Frontier, Mask, ProvenanceGraph, verify_frontier
-from memorepair.errors import InvalidGraphError, NodeRangeError, WeightOverflowError
+from memorepair.errors import InvalidAmountError, InvalidGraphError, NodeRangeError, WeightOverflowError
 
 
 def int64(numbers: Sequence[int]) -> np.ndarray:
@@ -757,7 +757,7 @@ def test_sums_past_the_limit_are_refused() -> None:
 def test_negative_costs_are_refused() -> None:
     graph = build(2, [])
     for costs in ([-1, 5], [0, -(2**63)]):
-        with pytest.raises(InvalidGraphError, match="cost"):
+        with pytest.raises(InvalidAmountError, match="cost"):
             graph.frontier(int64([1, 1]), int64(costs))
 
 
@@ -788,21 +788,28 @@ def test_arrays_that_do_not_fit_are_refused() -> None:
     assert graph.frontier(good, good, mask({0}, 1)).piece.tolist() == [1, NEVER, NEVER]
 
 
+class Ratio(NamedTuple):
+    """Looks rational."""
+
+    numerator: object
+    denominator: object
+
+
 def test_questions_that_make_no_sense_are_refused() -> None:
     frontier = solve(Problem(3, [(0, 1)], [4, 2, 1], [1, 1, 1]))
     for index in (-1, len(frontier), 2**40, 2**80):
         with pytest.raises((NodeRangeError, OverflowError)):
             frontier.point(index)
-    for x in (F(-1, 10**9), -1):
-        with pytest.raises(ValueError, match="cost_weight"):
-            frontier.at(x)
-    for x in (0.5, "1", None, float("nan")):
+    for x in (F(-1, 10**9), -1, np.int64(-1), Ratio(1, 0)):
+        with pytest.raises(InvalidAmountError, match="cost_weight"):
+            frontier.at(x)  # type: ignore[arg-type]
+    for x in (0.5, "1", None, float("nan"), True, np.float64(1), Ratio(1.5, 1), Ratio(1, None)):
         with pytest.raises(TypeError):
             frontier.at(x)  # type: ignore[arg-type]
     for budget in (0.5, "1", None):
         with pytest.raises(TypeError):
             frontier.for_budget(budget)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="budget"):
+    with pytest.raises(InvalidAmountError, match="budget"):
         frontier.for_budget(-1)
     for order in (ids([0, 1]), ids([0, 1, 2, 3])):
         with pytest.raises(InvalidGraphError, match="tie_order"):
@@ -820,6 +827,13 @@ def test_cost_weights_of_any_size() -> None:
     assert selected(frontier.at(F(4 * 10**40 - 1, 10**40))) == {0}
     assert selected(frontier.at(F(4 * 10**40 + 1, 10**40))) == set()
     assert selected(frontier.at(F(2 * 10**40 + 1, 10**40))) == {0}
+
+
+def test_numpy_integers_do_not_wrap() -> None:
+    frontier = solve(Problem(1, [], [2**61 + 1], [2**61]))
+    for five in (5, np.int64(5), np.uint8(5), F(5), Ratio(np.int64(10), np.int8(2))):
+        assert selected(frontier.at(five)) == set()  # type: ignore[arg-type]
+    assert selected(frontier.at(np.int64(1))) == {0}  # type: ignore[arg-type]
 
 
 def test_a_frontier_knows_its_graph_and_copies_its_arrays() -> None:

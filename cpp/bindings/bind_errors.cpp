@@ -26,6 +26,8 @@ void translate(std::exception_ptr thrown) {
         raise("NodeRangeError", error.what());
     } catch (const InvalidGraph& error) {
         raise("InvalidGraphError", error.what());
+    } catch (const InvalidAmount& error) {
+        raise("InvalidAmountError", error.what());
     } catch (const InvalidMask& error) {
         raise("InvalidMaskError", error.what());
     } catch (const Capacity& error) {

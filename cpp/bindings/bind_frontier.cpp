@@ -200,12 +200,24 @@ std::shared_ptr<FrontierPointView> at(const FrontierView& view, const py::object
         throw py::type_error(std::string("cost_weight: expected an int or a Fraction, got ") +
                              Py_TYPE(cost_weight.ptr())->tp_name);
     }
-    const py::object weight =
-        py::module_::import("fractions").attr("Fraction")(cost_weight.attr("numerator"), cost_weight.attr("denominator"));
+    // Both may be numpy's, which wrap where Python's own do not.
+    const auto whole = [&](const char* part) {
+        const py::object given = cost_weight.attr(part);
+        auto index = py::reinterpret_steal<py::object>(PyNumber_Index(given.ptr()));
+        if (!index) {
+            throw py::error_already_set();
+        }
+        return index;
+    };
+    const py::object below = whole("denominator");
+    if (below.equal(py::int_(0))) {
+        throw InvalidAmount("cost_weight: expected a denominator above 0, got 0");
+    }
+    const py::object weight = py::module_::import("fractions").attr("Fraction")(whole("numerator"), below);
     const py::object numerator = weight.attr("numerator");
     const py::object denominator = weight.attr("denominator");
     if (numerator < py::int_(0)) {
-        throw InvalidGraph("cost_weight: expected at least 0, got " + py::str(weight).cast<std::string>());
+        throw InvalidAmount("cost_weight: expected at least 0, got " + py::str(weight).cast<std::string>());
     }
     // The first breakpoint that is not above the weight, which may have any number of digits.
     std::size_t low = 0;

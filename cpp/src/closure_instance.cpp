@@ -169,7 +169,8 @@ Instance make_instance(const ProvenanceGraph& graph, const Mask* executable, con
         needs.first[node] = kept;
         graph.parents_of().for_each(instance.global[node], [&](NodeId parent) {
             needs.heads[kept] = local[parent];  // stays only when `kept` moves on
-            kept += static_cast<KernelArc>(local[parent] != kNoNode);
+            // A snapshot that was not validated may tie a node to itself.
+            kept += static_cast<KernelArc>(local[parent] != kNoNode && local[parent] != node);
         });
     }
     needs.first[num_local] = kept;

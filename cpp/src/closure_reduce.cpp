@@ -71,7 +71,7 @@ void ClosureReducer<W>::drop_from_the_top(const Needs& needs) {
         }
         const W weight = weight_[node];
         const W worth = weight + bound_[node];
-        if (weight <= 0 && worth <= 0) {
+        if (worth <= 0) {
             drop_with_dependants(node, needs);
             continue;
         }
@@ -96,6 +96,7 @@ template <class W>
 void ClosureReducer<W>::take_from_the_bottom(const Needs& needs) {
     // What a dependant pays for a node and all below it: nothing for what is taken, nor inside a group.
     bound_.assign(needs.num_nodes(), 0);
+    owed_.assign(needs.num_nodes(), 0);
     for (NodeId node = 0; node < needs.num_nodes(); ++node) {
         if (fate_[node] != Fate::open) {
             if (fate_[node] == Fate::merged) {
@@ -104,13 +105,10 @@ void ClosureReducer<W>::take_from_the_bottom(const Needs& needs) {
             continue;
         }
         const W weight = weight_[node];
-        W price = 0;
-        for_ring(upper_, node, [&](NodeId member) {
-            for (const NodeId need : needs.of(member)) {
-                price = capped_sum(price, bound_[need]);
-            }
-            return true;
-        });
+        W price = owed_[node];
+        for (const NodeId need : needs.of(node)) {
+            price = capped_sum(price, bound_[need]);
+        }
         if (weight > 0) {
             if (weight > price) {
                 take_with_needs(node, needs);
@@ -142,6 +140,7 @@ void ClosureReducer<W>::take_from_the_bottom(const Needs& needs) {
         } else if (only == kNoNode) {
             fate_[node] = Fate::dropped;
         } else {
+            owed_[only] = capped_sum(owed_[only], price);
             merge(node, only, arc, false);
             std::swap(upper_[only], upper_[node]);
         }

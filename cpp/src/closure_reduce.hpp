@@ -1,6 +1,6 @@
 // Purpose: shrink a closure problem, exactly for the SMALLEST optimum, to the kernel that needs a flow.
 // Contract: run() leaves kernel() and kernel_weight(); every node of the problem is taken, dropped, part of another one,
-// or in the kernel. record() of what happened is all that closure_proof.hpp needs to extend a flow on the kernel to one
+// or in the kernel. record() of what happened is all that closure_solver.hpp needs to extend a flow on the kernel to one
 // on the whole problem.
 // The rules, on a node u with weight p_u, requirements above and dependants below it in the passes:
 //   drop  u and all that depends on it when p_u + gain(u) <= 0, gain(u) = sum over direct dependants d of
@@ -11,7 +11,7 @@
 //   merge u into its only requirement when p_u > 0: who takes that takes u too. (R3a)
 //   merge u into its only dependant when p_u <= 0: nobody else wants u. (R3b)
 // All four are strict where a tie would make the optimum larger. Gains and prices are flows along trees, so each
-// decision has a proof of its own: closure_proof.hpp.
+// decision has a proof of its own: closure_solver.hpp.
 // Two rules that look right and are not: to take what a whole closure's weight pays for, and to merge by local ratio
 // (tests/test_closure.py keeps a counterexample of each).
 // Source: kernelisation of sparse closures (data reduction for project selection and open pits).
@@ -115,6 +115,7 @@ private:
     Array<NodeId> lower_;
     Array<NodeId> upper_;
     Array<W> bound_;  // in the first pass gain(u), in the second max(0, price(u) - p_u)
+    Array<W> owed_;   // the prices of those merged into this node, for which it pays from now on
     struct Visit {
         NodeId node;
         std::uint32_t parent;  // place in the list of visits

@@ -1,15 +1,17 @@
 // Purpose: what a budget buys beyond the frontier.
 // Contract: memorepair/frontier.hpp. Oracle: brute force, in tests/test_frontier.py.
-// How: single nodes whose requirements are met are added by value for cost, and so are packages: a node with the few
-// requirements it lacks. No one order is best, so there are several tries, each from the start: from the dearest point of
-// the frontier within the budget or from what is free (a dear piece may leave the money for nothing else), single nodes
-// or packages first, and what is free at the end (it may open what crowds out something better).
+// How: units (nodes, or nodes that require one another) whose requirements are met are added by value for cost, and so
+// are packages: a unit with the few requirements it lacks. No one order is best, so there are several tries, each from the
+// start: from the dearest point of the frontier within the budget or from what is free (a dear piece may leave the money
+// for nothing else), units or packages first, and what is free at the end (it may open what crowds out something better).
+// Invariant: the money left only shrinks, and what is in a package and taken meanwhile has been paid for. So what is too
+// dear once stays too dear, and is never looked at again.
 // Source: greedy for knapsacks with precedence; the bound is the concave hull of the frontier.
 #include <algorithm>
+#include <numeric>
 #include <queue>
 #include <string>
 
-#include "adjacency.hpp"
 #include "closure_instance.hpp"
 #include "memorepair/errors.hpp"
 #include "memorepair/frontier.hpp"
@@ -18,22 +20,37 @@ namespace memorepair {
 
 namespace {
 
-// A package may bring this many requirements along: enough for what one artifact is made of, and it keeps the search
-// linear.
-constexpr std::size_t kMaxPackage = 64;
+// A package may hold this many units, with this many requirements lacking among them: enough for what one artifact is
+// made of, and it bounds the work per unit.
+constexpr std::uint32_t kMaxPackage = 64;
+constexpr std::uint32_t kMaxLacking = 4 * kMaxPackage;
 
 class BudgetFill {
 public:
     BudgetFill(const ProvenanceGraph& graph, const FrontierProblem& problem, const Frontier& frontier, Weight budget,
                std::span<const NodeId> tie_order)
-        : graph_(graph),
-          problem_(problem),
-          frontier_(frontier),
+        : frontier_(frontier),
           budget_(budget),
-          tie_order_(tie_order),
-          allowed_(allowed_nodes(graph, problem.executable, problem.within)) {}
+          instance_(make_instance(graph, problem.executable, problem.within)),
+          num_units_(instance_.needs.num_nodes()),
+          units_(num_units_),
+          in_package_(num_units_) {
+        dependants_.assign(instance_.needs);
+        for (NodeId id = 0; id < num_units_; ++id) {
+            Unit& unit = units_[id];
+            unit = {id, 0, 0, kNoNode, kNoNode, 0};
+            for_members(id, [&](NodeId node) {
+                unit.value += problem.values[node];
+                unit.cost += problem.costs[node];
+                unit.node = std::min(unit.node, node);
+                unit.tie = std::min(unit.tie, tie_order.empty() ? node : tie_order[node]);
+                unit.piece = frontier.piece[node];
+            });
+        }
+        rank_units();
+    }
 
-    enum class Order { nodes_first, packages_first, free_last };
+    enum class Order { units_first, packages_first, free_last };
 
     BudgetChoice from(std::size_t point, Order order) {
         start(point, order == Order::free_last);
@@ -45,25 +62,26 @@ public:
         }
         add_packages(order == Order::packages_first);
         add_ready();
-        std::erase_if(choice_.fill, [&](NodeId node) { return frontier_.piece[node] <= point; });
+        for (const NodeId id : added_) {
+            if (units_[id].piece > point) {
+                for_members(id, [&](NodeId node) { choice_.fill.push_back(node); });
+            }
+        }
         return std::move(choice_);
     }
 
 private:
-    // True when `left` comes after `right`.
-    struct Later {
-        const BudgetFill* fill;
-        bool operator()(NodeId left, NodeId right) const { return fill->is_better(fill->alone(right), fill->alone(left)); }
-    };
-
-    struct Package {
-        NodeId root;
+    struct Unit {
+        NodeId id;
         Weight value;
         Weight cost;
+        NodeId tie;   // the smallest of its nodes
+        NodeId node;  // the same
+        std::uint32_t piece;
     };
 
     // Of values above 0: with 0 for nothing everything would compare as equal, and spoil the order.
-    bool is_better(const Package& left, const Package& right) const {
+    static bool is_better(const Unit& left, const Unit& right) {
         if (left.cost == 0 && right.cost == 0) {
             if (left.value != right.value) {
                 return left.value > right.value;
@@ -75,84 +93,100 @@ private:
                 return mine > other;
             }
         }
-        const NodeId first = tie_order_.empty() ? left.root : tie_order_[left.root];
-        const NodeId second = tie_order_.empty() ? right.root : tie_order_[right.root];
-        return first != second ? first < second : left.root < right.root;
+        return left.tie != right.tie ? left.tie < right.tie : left.node < right.node;
     }
 
-    Package alone(NodeId node) const { return {node, problem_.values[node], problem_.costs[node]}; }
+    template <class Visit>
+    void for_members(NodeId id, Visit&& visit) const {
+        if (instance_.trivial) {
+            visit(instance_.global[id]);
+            return;
+        }
+        for (const NodeId member : instance_.members.neighbours(id)) {
+            visit(instance_.global[member]);
+        }
+    }
+
+    void rank_units() {
+        std::vector<Unit> wanted;
+        for (const Unit& unit : units_) {
+            if (unit.value > 0) {
+                wanted.push_back(unit);
+            }
+        }
+        std::sort(wanted.begin(), wanted.end(), is_better);
+        rank_.assign(num_units_, kNoNode);
+        for (const Unit& unit : wanted) {
+            rank_[unit.id] = static_cast<NodeId>(ranked_.size());
+            ranked_.push_back(unit.id);
+        }
+    }
+
+    Weight rest() const { return budget_ - choice_.cost; }
 
     void start(std::size_t point, bool with_nothing) {
         choice_ = {};
         choice_.point = point;
-        choice_.value = with_nothing ? 0 : frontier_.values[point];
-        choice_.cost = with_nothing ? 0 : frontier_.costs[point];
-        taken_.assign(graph_.num_nodes(), false);
-        waiting_.assign(graph_.num_nodes(), 0);
-        for (NodeId node = 0; node < taken_.size(); ++node) {
-            taken_[node] = !with_nothing && frontier_.piece[node] <= point;
+        added_.clear();
+        taken_.assign(num_units_, 0);
+        waiting_.assign(num_units_, 0);
+        if (!with_nothing) {
+            choice_.value = frontier_.values[point];
+            choice_.cost = frontier_.costs[point];
+            for (const Unit& unit : units_) {
+                taken_[unit.id] = static_cast<std::uint8_t>(unit.piece <= point);
+            }
         }
-        for (NodeId node = 0; node < taken_.size(); ++node) {
-            if (!is_candidate(node)) {
+        for (NodeId id = 0; id < num_units_; ++id) {
+            if (taken_[id] != 0) {
                 continue;
             }
-            graph_.parents_of().for_each(node, [&](NodeId parent) {
-                waiting_[node] += static_cast<NodeId>(is_candidate(parent));
-            });
-            if (waiting_[node] == 0) {
-                offer(node);
+            for (const NodeId need : instance_.needs.of(id)) {
+                waiting_[id] += static_cast<KernelArc>(taken_[need] == 0);
+            }
+            if (waiting_[id] == 0) {
+                offer(id);
             }
         }
     }
 
     void add_free() {
-        for (NodeId node = 0; node < taken_.size(); ++node) {
-            if (frontier_.piece[node] == 0 && !taken_[node]) {
-                take(node);
+        for (const Unit& unit : units_) {
+            if (unit.piece == 0 && taken_[unit.id] == 0) {
+                take(unit.id);
             }
         }
     }
 
-    bool is_candidate(NodeId node) const { return test_bit(allowed_, node) && !taken_[node]; }
-
-    void offer(NodeId node) {
-        if (problem_.values[node] > 0) {
-            ready_.push(node);
+    void offer(NodeId id) {
+        if (units_[id].value > 0 && units_[id].cost <= rest()) {
+            ready_.push(rank_[id]);
         }
     }
 
     void add_ready() {
         while (!ready_.empty()) {
-            const NodeId node = ready_.top();
+            const NodeId id = ranked_[ready_.top()];
             ready_.pop();
-            if (!taken_[node] && problem_.costs[node] <= budget_ - choice_.cost) {
-                take(node);
+            if (taken_[id] == 0 && units_[id].cost <= rest()) {
+                take(id);
             }
         }
     }
 
-    // By value for cost of the whole package as it is now, or of the node it is for: packages share what they bring along,
+    // By value for cost of the whole package as it is now, or of the unit it is for: packages share what they bring along,
     // so that either may be the better guess. Taking one may shrink others, so each is gathered again.
     void add_packages(bool by_package) {
-        std::vector<Package> wanted;
-        std::vector<NodeId> members;
-        for (NodeId node = 0; node < taken_.size(); ++node) {
-            if (is_candidate(node) && problem_.values[node] > 0 && gather(node, members)) {
-                const Package package = sum(node, members);
-                if (package.value > 0) {
-                    wanted.push_back(package);
-                }
-            }
-        }
-        std::sort(wanted.begin(), wanted.end(),
-                  [&](const Package& left, const Package& right) {
-                      return by_package ? is_better(left, right) : is_better(alone(left.root), alone(right.root));
-                  });
-        for (const Package& before : wanted) {
-            if (!taken_[before.root] && gather(before.root, members)) {
-                const Package package = sum(before.root, members);
-                if (package.value > 0 && package.cost <= budget_ - choice_.cost) {
-                    take_package(members);
+        find_packages();
+        std::sort(packages_.begin(), packages_.end(), [&](const Unit& left, const Unit& right) {
+            return by_package ? is_better(left, right) : rank_[left.id] < rank_[right.id];
+        });
+        for (const Unit& before : packages_) {
+            if (taken_[before.id] == 0 && gather(before.id)) {
+                const Unit package = gathered(before.id);
+                if (package.value > 0 && package.cost <= rest()) {
+                    std::sort(members_.begin(), members_.end());  // requirements have smaller ids
+                    std::for_each(members_.begin(), members_.end(), [&](NodeId id) { take(id); });
                     if (!by_package) {
                         add_ready();  // what it opens comes before the next package
                     }
@@ -161,83 +195,104 @@ private:
         }
     }
 
-    Package sum(NodeId root, std::span<const NodeId> members) const {
-        Package package{root, 0, 0};
-        for (const NodeId node : members) {
-            package.value += problem_.values[node];
-            package.cost += problem_.costs[node];
+    // Requirements first: where one's own package holds too much or is too dear, so is every package that it is part of.
+    void find_packages() {
+        packages_.clear();
+        is_within_reach_.assign(num_units_, 0);
+        lacking_.first.clear();
+        lacking_.heads.clear();
+        for (NodeId id = 0; id < num_units_; ++id) {
+            lacking_.first.push_back(lacking_.num_arcs());
+            if (taken_[id] != 0 || waiting_[id] > kMaxPackage) {
+                continue;
+            }
+            bool fits = true;
+            for (const NodeId need : instance_.needs.of(id)) {
+                if (taken_[need] == 0) {
+                    lacking_.heads.push_back(need);
+                    fits = fits && is_within_reach_[need] != 0;
+                }
+            }
+            lacking_.first.push_back(lacking_.num_arcs());
+            fits = fits && gather(id);
+            lacking_.first.pop_back();
+            const Unit package = fits ? gathered(id) : Unit{};
+            if (fits && package.cost <= rest()) {
+                is_within_reach_[id] = 1;
+                if (package.value > 0 && units_[id].value > 0) {
+                    packages_.push_back(package);
+                }
+            } else {
+                lacking_.heads.resize(lacking_.first.back());
+            }
+        }
+        lacking_.first.push_back(lacking_.num_arcs());
+    }
+
+    // The unit with all it lacks, into members_; false when that is more than a package may hold.
+    bool gather(NodeId root) {
+        members_.assign(1, root);
+        in_package_[root] = 1;
+        std::size_t num_lacking = 0;
+        for (std::size_t next = 0; next < members_.size() && num_lacking <= kMaxLacking; ++next) {
+            for (const NodeId need : lacking_.of(members_[next])) {
+                if (taken_[need] == 0) {
+                    ++num_lacking;
+                    if (in_package_[need] == 0) {
+                        in_package_[need] = 1;
+                        members_.push_back(need);
+                    }
+                }
+            }
+        }
+        for (const NodeId id : members_) {
+            in_package_[id] = 0;
+        }
+        return members_.size() <= kMaxPackage && num_lacking <= kMaxLacking;
+    }
+
+    Unit gathered(NodeId root) const {
+        Unit package = units_[root];
+        package.value = package.cost = 0;
+        for (const NodeId id : members_) {
+            package.value += units_[id].value;
+            package.cost += units_[id].cost;
         }
         return package;
     }
 
-    // The node with all it lacks; false when that is more than a package may hold.
-    bool gather(NodeId root, std::vector<NodeId>& members) {
-        members.assign(1, root);
-        in_package_.resize(taken_.size());
-        in_package_[root] = true;
-        for (std::size_t next = 0; next < members.size() && members.size() <= kMaxPackage; ++next) {
-            graph_.parents_of().for_each(members[next], [&](NodeId parent) {
-                if (is_candidate(parent) && !in_package_[parent] && members.size() <= kMaxPackage) {
-                    in_package_[parent] = true;
-                    members.push_back(parent);
-                }
-            });
-        }
-        for (const NodeId node : members) {
-            in_package_[node] = false;
-        }
-        return members.size() <= kMaxPackage;
-    }
-
-    // Requirements first. Where a cycle leaves nobody ready, what the member that lacks the fewest lacks is such a cycle.
-    void take_package(std::vector<NodeId>& members) {
-        std::vector<NodeId> cycle;
-        std::vector<NodeId> lacking;
-        while (!members.empty()) {
-            const auto next =
-                std::find_if(members.begin(), members.end(), [&](NodeId node) { return waiting_[node] == 0; });
-            if (next != members.end()) {
-                take(*next);
-                members.erase(next);
-                continue;
+    void take(NodeId id) {
+        taken_[id] = 1;
+        added_.push_back(id);
+        choice_.value += units_[id].value;
+        choice_.cost += units_[id].cost;
+        for (const Dependants::Arc& arc : dependants_.of(id)) {
+            if (taken_[arc.tail] == 0 && --waiting_[arc.tail] == 0) {
+                offer(arc.tail);
             }
-            cycle = members;
-            for (const NodeId member : members) {
-                gather(member, lacking);
-                if (lacking.size() < cycle.size()) {
-                    cycle = lacking;
-                }
-            }
-            for (const NodeId member : cycle) {
-                take(member);
-            }
-            std::erase_if(members, [&](NodeId node) { return taken_[node]; });
         }
     }
 
-    void take(NodeId node) {
-        taken_[node] = true;
-        choice_.fill.push_back(node);
-        choice_.value += problem_.values[node];
-        choice_.cost += problem_.costs[node];
-        graph_.children_of().for_each(node, [&](NodeId child) {
-            if (is_candidate(child) && --waiting_[child] == 0) {
-                offer(child);
-            }
-        });
-    }
-
-    const ProvenanceGraph& graph_;
-    const FrontierProblem& problem_;
     const Frontier& frontier_;
-    Weight budget_;
-    std::span<const NodeId> tie_order_;
-    std::vector<std::uint64_t> allowed_;
-    std::vector<bool> taken_;
-    std::vector<bool> in_package_;
-    std::vector<NodeId> waiting_;
-    std::priority_queue<NodeId, std::vector<NodeId>, Later> ready_{Later{this}};
+    const Weight budget_;
+    const Instance instance_;
+    const NodeId num_units_;
+    Dependants dependants_;
+    std::vector<Unit> units_;
+    std::vector<NodeId> ranked_;  // those worth something, the best first
+    std::vector<NodeId> rank_;
+
+    // Of the try at work.
     BudgetChoice choice_;
+    std::vector<NodeId> added_;
+    std::vector<std::uint8_t> taken_;
+    std::vector<KernelArc> waiting_;  // requirements not taken yet
+    std::priority_queue<NodeId, std::vector<NodeId>, std::greater<>> ready_;
+    std::vector<Unit> packages_;
+    Needs lacking_;  // of those within reach, what was not taken when packages were found
+    std::vector<std::uint8_t> is_within_reach_;
+    std::vector<NodeId> members_;
+    std::vector<std::uint8_t> in_package_;
 };
 
 }  // namespace
@@ -246,7 +301,7 @@ BudgetChoice choose_within_budget(const ProvenanceGraph& graph, const FrontierPr
                                   const Frontier& frontier, Weight budget, std::span<const NodeId> tie_order) {
     check_frontier_problem(graph, problem);
     if (budget < 0) {
-        throw InvalidGraph("budget: expected at least 0, got " + std::to_string(budget));
+        throw InvalidAmount("budget: expected at least 0, got " + std::to_string(budget));
     }
     if (!tie_order.empty() && tie_order.size() != graph.num_nodes()) {
         throw InvalidGraph("tie_order: expected one per node (" + std::to_string(graph.num_nodes()) + "), got " +
@@ -256,7 +311,7 @@ BudgetChoice choose_within_budget(const ProvenanceGraph& graph, const FrontierPr
     const auto point = static_cast<std::size_t>(above - frontier.costs.begin()) - 1;
     BudgetFill fill(graph, problem, frontier, budget, tie_order);
     using Order = BudgetFill::Order;
-    BudgetChoice choice = fill.from(point, Order::nodes_first);
+    BudgetChoice choice = fill.from(point, Order::units_first);
     const auto try_other = [&](std::size_t start, Order order) {
         BudgetChoice other = fill.from(start, order);
         if (other.value > choice.value) {
@@ -265,7 +320,7 @@ BudgetChoice choose_within_budget(const ProvenanceGraph& graph, const FrontierPr
     };
     try_other(point, Order::packages_first);
     if (point != 0) {
-        try_other(0, Order::nodes_first);
+        try_other(0, Order::units_first);
         try_other(0, Order::packages_first);
     }
     try_other(0, Order::free_last);

@@ -20,8 +20,8 @@ void check_frontier_problem(const ProvenanceGraph& graph, const FrontierProblem&
     check_closure_problem(graph, {problem.values, problem.executable, problem.within});
     for (std::size_t node = 0; node < problem.costs.size(); ++node) {
         if (problem.costs[node] < 0) {
-            throw InvalidGraph("costs: expected none below 0, got " + std::to_string(problem.costs[node]) +
-                               " at node " + std::to_string(node));
+            throw InvalidAmount("costs: expected none below 0, got " + std::to_string(problem.costs[node]) +
+                                " at node " + std::to_string(node));
         }
     }
 }

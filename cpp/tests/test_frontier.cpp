@@ -248,7 +248,7 @@ void test_limits() {
     c.costs = {top, 1, 0};
     CHECK_THROWS(solve_frontier(c.graph(), c.problem()), WeightOverflow);
     c.costs = {1, -1, 0};
-    CHECK_THROWS(solve_frontier(c.graph(), c.problem()), InvalidGraph);
+    CHECK_THROWS(solve_frontier(c.graph(), c.problem()), InvalidAmount);
     c.costs = {1};
     CHECK_THROWS(solve_frontier(c.graph(), c.problem()), InvalidGraph);
     // Ratios that differ in the ninth digit are two breakpoints.

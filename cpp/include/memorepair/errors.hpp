@@ -26,6 +26,11 @@ class InvalidGraph : public Error {
     using Error::Error;
 };
 
+// A cost, budget or cost weight below zero, or no number at all.
+class InvalidAmount : public Error {
+    using Error::Error;
+};
+
 // Bytes that are not a serialised mask, or a damaged one.
 class InvalidMask : public Error {
     using Error::Error;

@@ -52,13 +52,13 @@ struct Frontier {
     std::vector<std::uint32_t> piece;  // per node
     FrontierCertificate certificate;
 
-    // The point that is the smallest optimum at x = numerator / denominator.
+    // The point that is the smallest optimum at x = numerator / denominator, both at least 0 and below 2^64.
     std::size_t point_at(Wide numerator, Wide denominator) const noexcept;
     Mask closure(std::size_t point) const;
 };
 
 // Throws WeightOverflow when the sum of |value| or of costs over `within` exceeds 2^62, InvalidGraph when sizes do not
-// fit the graph or a cost is negative.
+// fit the graph, InvalidAmount when a cost is negative.
 Frontier solve_frontier(const ProvenanceGraph& graph, const FrontierProblem& problem);
 
 // True exactly when the frontier is the whole and exact one, made of smallest optima, and its certificate proves it.
