@@ -101,6 +101,28 @@ def window(size: int, rng: Rng) -> Edges:
     return np.maximum(0, needing - 1 - rng.integers(0, back, len(needing))), needing
 
 
+def periodic(size: int, rng: Rng) -> Edges:
+    """Each node needs those a few fixed steps before it."""
+    steps = rng.choice(np.arange(1, int(rng.choice([4, 12, 200]))), int(rng.integers(2, 4)), replace=False)
+    return _join(*((np.arange(size - step), np.arange(step, size)) for step in steps))
+
+
+def line(size: int, rng: Rng) -> Edges:
+    """One chain, and at its end a node that needs one more."""
+    node = np.arange(size - 3)
+    return np.r_[node, size - 3, size - 2], np.r_[node + 1, size - 1, size - 1]
+
+
+def hubs(size: int, rng: Rng) -> Edges:
+    """A few nodes that each need hundreds and are needed by hundreds."""
+    wide = int(rng.choice([100, 1000]))
+    hub = np.arange(wide, size - wide, 2 * wide + 1)[:, None]
+    return _join(
+        ((hub - 1 - np.arange(wide)).ravel(), np.repeat(hub, wide)), (np.repeat(hub, wide), (hub + 1 + np.arange(wide)).ravel()),
+        ((hub[1:] - 1 - rng.integers(0, 3 * wide, len(hub) - 1)[:, None]).ravel(), hub[1:].ravel()),
+    )  # fmt: skip
+
+
 def matching(size: int, rng: Rng) -> Edges:
     """Two sides and a few random arcs a node: with unit weights, nearly perfect matchings."""
     half, fan = size // 2, int(rng.choice([2, 3, 4, 6]))
@@ -186,8 +208,9 @@ def memory(size: int, rng: Rng) -> Edges:
 SHAPES: dict[str, Callable[[int, Rng], Edges]] = {
     shape.__name__: shape
     for shape in (
-        ladder, star, layers, tails, deep_grid, random_dag, window, matching, frames, butterfly, tournaments, tree,
-        comb, cycles, diamonds, memory,
+        ladder, star, layers, tails, deep_grid, random_dag, window, periodic, line, hubs, matching, frames, butterfly, tournaments, tree,
+        comb,
+        cycles, diamonds, memory,
     )
 }  # fmt: skip
 
@@ -223,6 +246,19 @@ def rare(size: int, edges: Edges, rng: Rng) -> Ints:
     return _balanced(rng, np.where(few, rng.integers(10**5, 10**7, size), -rng.integers(1, 1000, size)).astype(float))
 
 
+def slopes(size: int, edges: Edges, rng: Rng) -> Ints:
+    """The further along the dearer, gains and costs in turn: what there is to gain has a long way to go."""
+    node = np.arange(size)
+    gains = node % int(rng.integers(2, 5)) == 1
+    return np.where(gains, node + 1, -(size - node))
+
+
+def one_against_all(size: int, edges: Edges, rng: Rng) -> Ints:
+    """Each costs one; those that nobody needs pay for all but a few."""
+    last = np.bincount(edges[0], minlength=size) == 0
+    return np.where(last, (size - int(last.sum()) - 3) // max(1, int(last.sum())), -1)
+
+
 def near_ties(size: int, edges: Edges, rng: Rng) -> Ints:
     """Each gain is within one of what the costs next to it come to."""
     costs = np.where(rng.random(size) < 0.5, rng.integers(1, 10**6, size), 0)
@@ -232,7 +268,7 @@ def near_ties(size: int, edges: Edges, rng: Rng) -> Ints:
 
 
 WEIGHTS: dict[str, Callable[[int, Edges, Rng], Ints]] = {
-    weights.__name__: weights for weights in (heavy, even, units, ends, rare, near_ties)
+    weights.__name__: weights for weights in (heavy, even, units, ends, rare, slopes, one_against_all, near_ties)
 }
 
 
@@ -328,7 +364,7 @@ def search(seeds: int, kept: int = 6, report: Callable[[str], None] = lambda _: 
 
     def screened(name: Name) -> Outcome:
         outcome = measure(name, screen)
-        report(line(outcome))
+        report(described(outcome))
         return outcome
 
     found = [screened(Name(shape, weights, 0)) for shape in SHAPES for weights in WEIGHTS]
@@ -345,7 +381,7 @@ def worst_of(found: list[Outcome], count: int) -> list[Outcome]:
     return list({one.name: one for one in by_arc + by_peer}.values())
 
 
-def line(one: Outcome) -> str:
+def described(one: Outcome) -> str:
     times = ", ".join(f"{name} {1e3 * seconds:.1f} ms" for name, seconds in one.seconds.items())
     return f"{one.name}: {one.nodes:,} nodes, {one.arcs:,} arcs, {1e9 * one.per_arc:.0f} ns an arc; {times}"
 
@@ -373,12 +409,12 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.only:
         shape, weights, seed = arguments.only.split("/")
-        print(line(measure(Name(shape, weights, int(seed)), tuple(n for n, p in PEERS.items() if p.is_installed))))
+        print(described(measure(Name(shape, weights, int(seed)), tuple(n for n, p in PEERS.items() if p.is_installed))))
         return
     median, worst = search(arguments.seeds, report=lambda text: print(text, file=sys.stderr, flush=True))
     print(f"median: {1e9 * median:.0f} ns an arc")
     for one in worst:
-        print(f"{one.per_arc / median:.1f} of the median, {one.against_best:.2f} of the best peer: {line(one)}")
+        print(f"{one.per_arc / median:.1f} of the median, {one.against_best:.2f} of the best peer: {described(one)}")
     if arguments.json:
         arguments.json.write_text(json.dumps(rows(median, worst), indent=1) + "\n")
 

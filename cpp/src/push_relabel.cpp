@@ -1,89 +1,51 @@
-// Purpose: maximum closure by plain push-relabel: the oracle of the pseudoflow in closure_flow.hpp, at sizes that brute
-// force does not reach, and what the benchmarks compare it with.
-// Contract: as closure_flow.hpp, with a flow on every arc.
-// How: highest label first, current arcs, gaps, global relabelling; no source, no sink, no infinite capacity. Excess is
-// pushed to room, or lack pulled to excess. A node's residual arcs are its outer arcs (uncuttable, so always open) and
-// its inner ones (open while they carry flow). A target has label 1; label n + 1 (dead) means that none can be reached.
-// Source: Goldberg and Tarjan 1988; Cherkassky and Goldberg 1997.
-#pragma once
+// Purpose, contract, source: push_relabel.hpp. Oracle: the verifier, brute force and pseudoflow, in
+// cpp/tests/test_closure.cpp.
+// How: highest label first, current arcs, gaps, global relabelling; no source, no sink, no infinite capacity. A node's
+// residual arcs are its outer arcs (uncuttable, so always open) and its inner ones (open while they carry flow). A target
+// has label 1; label n + 1 (dead) means that none can be reached.
+// What is quadratic: surplus that has to come back, a little at a time, from where it cannot stay.
+#include "push_relabel.hpp"
 
-#include <cstdint>
-#include <span>
 #include <utility>
-#include <vector>
-
-#include "closure_kernel.hpp"
 
 namespace memorepair {
-
-template <class W>
-class PushRelabelClosure {
-public:
-    void solve(const Needs& needs, std::span<const W> weight);
-
-    const std::vector<std::uint8_t>& chosen() const noexcept { return chosen_; }  // per node
-    const Array<W>& balance() const noexcept { return balance_; }                 // per node
-    const Array<W>& flow() const noexcept { return flow_; }                       // per arc of `needs`
-
-private:
-    template <bool kPull>
-    class Run;
-
-    void return_what_is_missing(const Needs& needs, std::span<const W> weight);
-    void choose(const Needs& needs);
-
-    Dependants dependants_;
-    Array<W> balance_;
-    Array<W> flow_;
-    std::vector<std::uint8_t> chosen_;
-    Array<NodeId> queue_;
-    struct Node {
-        W surplus;  // what it has to move; below zero: what it can take
-        NodeId label;
-        std::uint32_t current;  // position in outer arcs, then inner ones
-    };
-    Array<Node> nodes_;
-    Array<W> demand_;
-    Array<NodeId> active_;  // per label: the head of a list linked by next_
-    Array<NodeId> idle_;    // per label: the head of a list linked by next_ and previous_
-    Array<NodeId> next_;
-    Array<NodeId> previous_;
-};
 
 // Moves surplus from tails to heads of requirements, or (kPull) lack from heads to tails.
 template <class W>
 template <bool kPull>
-class PushRelabelClosure<W>::Run {
+class PushRelabel<W>::Run {
 public:
-    Run(PushRelabelClosure& at, const Needs& needs)
-        : at_(at), needs_(needs), dependants_(at.dependants_), nodes_(at.nodes_.data()), flow_(at.flow_.data()),
-          num_nodes_(needs.num_nodes()), dead_(num_nodes_ + 1) {}
+    explicit Run(PushRelabel& at)
+        : at_(at), needs_(*at.needs_), dependants_(*at.dependants_), nodes_(at.nodes_.data()), flow_(at.flow_.data()),
+          num_nodes_(needs_.num_nodes()), dead_(num_nodes_ + 1) {}
 
-    void run(std::span<const W> weight) {
+    void start() {
         for (NodeId node = 0; node < num_nodes_; ++node) {
-            nodes_[node].surplus = kPull ? -weight[node] : weight[node];
+            nodes_[node].surplus = kPull ? -at_.weight_[node] : at_.weight_[node];
         }
         start_greedily();
-        at_.active_.assign(std::size_t{num_nodes_} + 2, kNoNode);
-        at_.idle_.assign(std::size_t{num_nodes_} + 2, kNoNode);
         relabel_all();
-        const std::uint64_t limit = 2 * (6 * std::uint64_t{num_nodes_} + needs_.num_arcs());
+    }
+
+    bool advance(std::uint64_t work) {
+        const std::uint64_t patience = 2 * (6 * std::uint64_t{num_nodes_} + needs_.num_arcs());
         while (true) {
             while (highest_active_ > 0 && at_.active_[highest_active_] == kNoNode) {
                 --highest_active_;
             }
             if (highest_active_ == 0) {
-                break;
+                return true;
             }
             const NodeId node = at_.active_[highest_active_];
             at_.active_[highest_active_] = at_.next_[node];
             discharge(node);
-            if (work_ > limit) {
+            if (at_.since_relabel_ > patience) {
                 relabel_all();
+                work_ += num_nodes_ + 2 * std::uint64_t{needs_.num_arcs()};
             }
-        }
-        for (NodeId node = 0; node < num_nodes_; ++node) {
-            at_.balance_[node] = kPull ? -nodes_[node].surplus : nodes_[node].surplus;
+            if (work_ >= work) {
+                return false;
+            }
         }
     }
 
@@ -191,7 +153,7 @@ private:
                 insert_idle(node);
             }
         }
-        work_ = 0;
+        at_.since_relabel_ = 0;
     }
 
     void receive(NodeId node, W amount) {
@@ -215,6 +177,7 @@ private:
                 flow_[arc] += own.surplus;
                 receive(head, own.surplus);
                 own.surplus = 0;
+                work_ += 1 + at - own.current;
                 own.current = at;
                 return true;
             }
@@ -229,11 +192,13 @@ private:
                 own.surplus -= amount;
                 receive(tail, amount);
                 if (own.surplus == 0) {
+                    work_ += 1 + at - own.current;
                     own.current = at;
                     return true;
                 }
             }
         }
+        work_ += 1 + all - own.current;
         return false;
     }
 
@@ -260,7 +225,8 @@ private:
             }
         }
         nodes_[node].current = best_at;
-        work_ += 12 + std::uint64_t{outers} + inners;
+        at_.since_relabel_ += 12 + std::uint64_t{outers} + inners;
+        work_ += 1 + std::uint64_t{outers} + inners;
         return std::min(best, num_nodes_) + 1;
     }
 
@@ -330,58 +296,69 @@ private:
         }
     }
 
-    PushRelabelClosure& at_;
+    PushRelabel& at_;
     const Needs& needs_;
     const Dependants& dependants_;
     Node* const nodes_;
     W* const flow_;
     const NodeId num_nodes_;
     const NodeId dead_;
-    NodeId highest_active_ = 0;
-    NodeId highest_label_ = 0;
+    NodeId& highest_active_ = at_.highest_active_;
+    NodeId& highest_label_ = at_.highest_label_;
     std::uint64_t work_ = 0;
 };
 
 template <class W>
-void PushRelabelClosure<W>::solve(const Needs& needs, std::span<const W> weight) {
+void PushRelabel<W>::start(const Needs& needs, std::span<const W> weight, const Dependants& dependants, bool pull) {
     const NodeId num_nodes = needs.num_nodes();
-    chosen_.assign(num_nodes, 0);
-    balance_.resize(num_nodes);
+    needs_ = &needs;
+    dependants_ = &dependants;
+    weight_ = weight;
+    pull_ = pull;
     flow_.assign(needs.heads.size(), 0);
-    if (num_nodes == 0) {
-        return;
-    }
-    dependants_.assign(needs);
+    active_.assign(std::size_t{num_nodes} + 2, kNoNode);
+    idle_.assign(std::size_t{num_nodes} + 2, kNoNode);
+    highest_active_ = highest_label_ = 0;
     nodes_.resize(num_nodes);
     next_.resize(num_nodes);
     previous_.resize(num_nodes);
     queue_.resize(num_nodes);
-    W total = 0;
-    for (const W amount : weight) {
-        total += amount;
-    }
-    if (total > 0) {
-        Run<true>(*this, needs).run(weight);
-        return_what_is_missing(needs, weight);
+    if (pull) {
+        Run<true>(*this).start();
     } else {
-        Run<false>(*this, needs).run(weight);
+        Run<false>(*this).start();
     }
-    choose(needs);
+}
+
+template <class W>
+bool PushRelabel<W>::advance(std::uint64_t work) {
+    if (!(pull_ ? Run<true>(*this).advance(work) : Run<false>(*this).advance(work))) {
+        return false;
+    }
+    if (pull_) {
+        for (Node& node : nodes_) {
+            node.surplus = -node.surplus;
+        }
+        return_what_is_missing();
+    }
+    choose();
+    return true;
 }
 
 // Pulled flow that no excess stood behind, taken back from the top down.
 template <class W>
-void PushRelabelClosure<W>::return_what_is_missing(const Needs& needs, std::span<const W> weight) {
+void PushRelabel<W>::return_what_is_missing() {
+    const Needs& needs = *needs_;
     for (NodeId node = needs.num_nodes(); node-- > 0;) {
-        W missing = std::min<W>(weight[node], 0) - balance_[node];
+        W missing = std::min<W>(weight_[node], 0) - nodes_[node].surplus;
         if (missing <= 0) {
             continue;
         }
-        balance_[node] += missing;
+        nodes_[node].surplus += missing;
         for (KernelArc arc = needs.begin(node); missing > 0; ++arc) {
             const W amount = std::min(missing, flow_[arc]);
             flow_[arc] -= amount;
-            balance_[needs.heads[arc]] -= amount;
+            nodes_[needs.heads[arc]].surplus -= amount;
             missing -= amount;
         }
     }
@@ -389,7 +366,8 @@ void PushRelabelClosure<W>::return_what_is_missing(const Needs& needs, std::span
 
 // Forward from what still holds excess, along arcs and against flow: the smallest of all minimum cuts.
 template <class W>
-void PushRelabelClosure<W>::choose(const Needs& needs) {
+void PushRelabel<W>::choose() {
+    chosen_.assign(nodes_.size(), 0);
     std::size_t end = 0;
     const auto select = [&](NodeId node) {
         if (chosen_[node] == 0) {
@@ -397,22 +375,25 @@ void PushRelabelClosure<W>::choose(const Needs& needs) {
             queue_[end++] = node;
         }
     };
-    for (NodeId node = 0; node < needs.num_nodes(); ++node) {
-        if (balance_[node] > 0) {
+    for (NodeId node = 0; node < nodes_.size(); ++node) {
+        if (nodes_[node].surplus > 0) {
             select(node);
         }
     }
     for (std::size_t next = 0; next < end; ++next) {
         const NodeId node = queue_[next];
-        for (const NodeId head : needs.of(node)) {
+        for (const NodeId head : needs_->of(node)) {
             select(head);
         }
-        for (const Dependants::Arc& dependant : dependants_.of(node)) {
+        for (const Dependants::Arc& dependant : dependants_->of(node)) {
             if (flow_[dependant.arc] > 0) {
                 select(dependant.tail);
             }
         }
     }
 }
+
+template class PushRelabel<Weight>;
+template class PushRelabel<Wide>;
 
 }  // namespace memorepair
