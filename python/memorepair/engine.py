@@ -176,7 +176,12 @@ class _Run:
 
     def _settle(self, item: PlanItem, fate: str, reason: str, row: VersionRow | None = None) -> None:
         told = self.outcomes.get(item.key) or Outcome(
-            key=item.key, kind=item.kind, fate=fate, reason=reason, mode=item.mode
+            key=item.key,
+            kind=item.kind,
+            fate=fate,
+            reason=reason,
+            mode=item.mode,
+            is_fill=item.decision == "fill",
         )
         version = None if row is None else row.version
         self.outcomes[item.key] = msgspec.structs.replace(told, fate=fate, reason=reason, version=version)
