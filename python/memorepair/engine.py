@@ -48,7 +48,7 @@ def repair(
     """
     Rebuild what a plan selected, validate it, and publish what passes.
 
-    `publish`: "ready" publishes predecessor-closed batches as they are validated, "at_end" all in one transaction.
+    `publish`: "ready" publishes what is validated as its required parents are, "at_end" all in one transaction.
     `on_progress(key, state)` is called in this thread. Raises PlanError when the plan belongs to another store or
     scope or is not certified; a failing operator or validator raises nothing and is told by the report.
     """
