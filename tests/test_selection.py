@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pydoc
 import random
 from fractions import Fraction
 from typing import Any
@@ -331,3 +332,19 @@ def test_errors_name_what_is_wrong_and_not_another_call(store: mr.Store) -> None
             mr.plan(store, None, rules, budget=budget)  # type: ignore[arg-type]
     with pytest.raises(mr.InvalidRequestError, match="budget: expected candidates with recorded costs, got none"):
         mr.plan(store, None, rules, budget="5 tokens")
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["Certificate", "Closure", "Frontier", "FrontierCertificate", "FrontierPoint", "BudgetChoice", "ProvenanceGraph"],
+)
+def test_help_tells_what_every_member_of_the_core_is(kind: str) -> None:
+    cls = getattr(_core, kind)
+    for name in [kind, *(name for name in vars(cls) if not name.startswith("_"))]:
+        told = pydoc.getdoc(cls if name == kind else getattr(cls, name))
+        told = told.split("\n\n", 1)[-1] if told.startswith(f"{name}(") else told  # the signature comes first
+        assert len(told) > 6, (kind, name)
+        assert "(self: " not in told, (kind, name)
+    for text in ("None", "point(0)"):
+        assert text in pydoc.getdoc(_core.FrontierPoint.cost_weight)
+    assert "not certified" in pydoc.getdoc(_core.BudgetChoice)
