@@ -15,6 +15,7 @@ import memorepair as mr
 from memorepair import _core
 from memorepair.errors import PlanError, WeightOverflowError
 from memorepair.selection import NEVER, Problem, Selection, select_at, select_within, solve_frontier
+from memorepair.testing.invariants import plan_is_exact
 
 
 def problem(
@@ -154,6 +155,7 @@ def test_one_dear_candidate_leaves_the_others_their_costs(store: mr.Store, facto
     for index, point in enumerate(solved.points):
         plan = mr.plan(store, None, rules, cost_weight=point.cost_weight)
         assert plan.selected == solved.selected(index)
+        plan_is_exact(plan)
         exact = [Fraction(plan[key].recorded_cost, 10**6) / mean for key in plan.selected]
         assert point.cost_weight is not None
         assert Fraction(plan.objective) == len(exact) - point.cost_weight * sum(exact)
@@ -166,6 +168,7 @@ def test_a_missing_cost_is_the_mean_and_never_nothing(store: mr.Store) -> None:
     rules = withdrawn(store, {"a": "0 tokens", "b": "0 tokens", "c": "0.000001 tokens", "plain": None})
     plan = mr.plan(store, None, rules)
     assert (plan["plain"].recorded_cost, plan["a"].cost) == (1, 0)
+    plan_is_exact(plan)
     assert mr.plan(store, None, rules, budget="0 tokens").selected == ("a", "b")
 
 
