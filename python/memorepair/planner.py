@@ -348,8 +348,8 @@ def _warnings(items: tuple[PlanItem, ...], budget: Cost | None) -> tuple[str, ..
 
 class TradeOffPoint(msgspec.Struct, frozen=True, gc=False):
     """
-    One choice. Amounts are integers of micro-units, 1_000_000 is 1: `cost` is the schedule's, the sum of the rounded ones
-    of the keys; `recorded_cost` is in the trade-off's `unit`.
+    One choice. Amounts are integers of micro-units, 1_000_000 is 1: `cost` is the schedule's, the sum over keys of the
+    rounded ones; `recorded_cost` is in the trade-off's `unit`.
 
     `cost_weight`, exact, is the smallest that gives this choice; larger ones give it too, up to and without that of the
     point before. It is None in `repair_all`, which no cost weight need give. `selected` counts keys.
