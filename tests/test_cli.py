@@ -352,7 +352,16 @@ def test_a_plan_within_a_budget_and_of_some_keys(filled: Run) -> None:
     common = ["plan", "--rules", "my_rules:rules", "--json"]
     assert value(filled(*common, "--budget", "0 tokens"))["selected"] == []
     assert "two ways" in filled(*common, "--budget", "5 tokens", "--cost-weight", "1", code=1).stderr
-    assert "budget is in 'usd'" in filled(*common, "--budget", "5 usd", code=1).stderr
+    assert "expected 'tokens', the unit of the recorded costs" in filled(*common, "--budget", "5 usd", code=1).stderr
+    for option, wrong in {"--cost-weight": "-1", "--budget": "-5 tokens"}.items():
+        refused = json.loads(filled(*common, option, wrong, code=1).stdout)["error"]
+        assert refused["type"] == "InvalidAmountError"
+        assert refused["message"].startswith(option.strip("-").replace("-", "_") + ": expected ")
+    told = value(filled(*common, "--budget", "12 tokens"))
+    assert (told["cost_weight"], told["value"]) == (
+        None,
+        sum(item["value"] for item in told["items"] if item["key"] in told["selected"]),
+    )
     keys = [item["key"] for item in value(filled(*common, "--key", "tool/1", "--cost-weight", "0"))["items"]]
     assert keys == ["tool/1"]
     assert "only withdrawn keys" in filled(*common, "--key", "nothing", code=1).stderr
@@ -373,9 +382,13 @@ def test_a_frontier_is_every_choice_and_its_rows_give_the_plans(run: Run) -> Non
     assert lines[0] == (
         "frontier by normalised: 30 of 30 candidates can be rebuilt, value 30, cost 465 tokens; certificate verified"
     )
-    assert lines[1] == "  5 of 31 points, evenly spread"
+    assert lines[1:3] == [
+        "  * is the choice at 3/10, the schedule's own cost weight",
+        "  5 of 31 points, evenly spread by number of points",
+    ]
     assert lines[-1] == "nothing was changed"
-    rows = [line.split() for line in lines[3:-1]]
+    assert [line[:2] for line in lines[4:-1]] == ["  ", "  ", "  ", "  ", "* "]
+    rows = [line[2:].split() for line in lines[4:-1]]
     assert [int(row[1]) for row in rows] == [0, 7, 15, 22, 30]
     assert [row[4] for row in rows] == ["0", "28", "120", "253", "465"]
     assert [row[5] for row in rows] == ["0.00", "0.06", "0.26", "0.54", "1.00"]
@@ -388,21 +401,32 @@ def test_a_frontier_is_every_choice_and_its_rows_give_the_plans(run: Run) -> Non
                   if enters is not None and enters <= index]  # fmt: skip
         assert len(chosen) == point["selected"]
         assert value(run("plan", *common, "--cost-weight", point["cost_weight"], "--json"))["selected"] == chosen
-    assert len(run("frontier", *common, "--points", "100").stdout.splitlines()) == 34
+    assert len(run("frontier", *common, "--points", "100").stdout.splitlines()) == 35
 
 
 def test_a_frontier_of_little(filled: Run) -> None:
     assert filled("frontier", "--rules", "my_rules:rules").stdout.splitlines() == [
         "frontier by normalised: 0 of 0 candidates can be rebuilt, value 0, cost 0; certificate verified",
+        "  * is the choice at 3/10, the schedule's own cost weight",
         "  cost weight  selected  value  of all  cost  of all",
-        "            0         0      0       -     0       -",
+        "*           0         0      0       -     0       -",
         "nothing was changed",
     ]
     filled("suspect", "tool/1", "doc/1")
     solved = value(filled("frontier", "--rules", "my_rules:rules", "--key", "hit/1", "--json"))
     assert [solved["keys"], solved["enters"]] == [["hit/1", "tool/1"], [None, None]]
-    assert "unknown" in filled("frontier", "--rules", "my_rules:rules", "--event", "never", code=1).stderr
-    assert "only withdrawn keys" in filled("frontier", "--rules", "my_rules:rules", "--key", "no", code=1).stderr
+    for wrong, problem in {"--event": "event 'no' is unknown", "--key": "'no' is not held by any event; only"}.items():
+        refused = filled("frontier", "--rules", "my_rules:rules", wrong, "no", code=1)
+        assert refused.stderr.startswith(f"error: {problem}")
+
+
+def test_help_says_what_is_exact_and_what_a_budget_needs(run: Run) -> None:
+    told = {name: " ".join(run(name, "--help").stdout.split()) for name in ("plan", "frontier", "repair")}
+    assert "exact at a cost weight" in told["plan"]
+    assert "may miss the best selection within it" in told["plan"]
+    for name in ("plan", "repair"):
+        assert "in the unit of the recorded costs, and only when costs are recorded" in told[name]
+    assert "evenly spread by number of points" in told["frontier"]
 
 
 def test_a_failed_repair_ends_with_failure(filled: Run) -> None:

@@ -1,4 +1,4 @@
-"""The README's examples, run as they stand; links that lead somewhere; commands that exist."""
+"""The examples of README and docs, run as they stand; links that lead somewhere; commands that exist."""
 
 from __future__ import annotations
 
@@ -13,19 +13,28 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
-BLOCKS = re.findall(r"^```([\w-]+)\n(.*?)^```$", README, flags=re.MULTILINE | re.DOTALL)
 
 
-def test_the_first_look_prints_what_the_readme_says(capsys: pytest.CaptureFixture[str]) -> None:
-    code = [text for language, text in BLOCKS if language == "python"]
-    expected = [text for language, text in BLOCKS if language == "text"]
-    assert len(code) == len(expected) == 1
-    exec(compile(code[0], "README.md", "exec"), {})
-    assert capsys.readouterr().out == expected[0]
+def blocks_of(page: str) -> list[tuple[str, str]]:
+    """Fenced blocks with their language."""
+    return re.findall(r"^```([\w-]+)\n(.*?)^```$", page, flags=re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/SEMANTICS.md"])
+def test_examples_print_what_the_page_says(page: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each Python block, in one session for the page, prints the text block that follows it."""
+    blocks = blocks_of((ROOT / page).read_text())
+    code = [text for language, text in blocks if language == "python"]
+    expected = [text for language, text in blocks if language == "text"]
+    assert len(code) == len(expected) > 0
+    names: dict[str, object] = {}
+    for text, printed in zip(code, expected, strict=True):
+        exec(compile(text, page, "exec"), names)
+        assert capsys.readouterr().out == printed
 
 
 def test_the_shell_transcript_prints_what_the_readme_says(tmp_path: Path) -> None:
-    transcripts = [text for language, text in BLOCKS if language == "console"]
+    transcripts = [text for language, text in blocks_of(README) if language == "console"]
     assert transcripts
     bin_folder = Path(sys.executable).parent
     environment = {**os.environ, "PATH": f"{bin_folder}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "120"}

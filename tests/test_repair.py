@@ -396,13 +396,13 @@ def test_a_budget_says_what_is_certified_and_what_fills_it(store: mr.Store) -> N
     plan = mr.plan(store, None, echo_rules(), budget="12 tokens")
     decisions = {item.key: item.decision for item in plan.items}
     assert decisions == {"a": "fill", "b": "selected", "c": "not worth it", "d": "not worth it"}
-    assert (plan.fill, plan.cost_weight) == (("a",), "2/7")
-    assert plan["a"].reason == "fits in what is left of the budget"
+    assert (plan.fill, plan.budget_weight) == (("a",), "2/7")
+    assert plan["a"].reason == "fits in what the frontier point leaves of the budget"
     assert Fraction(plan.bound or 0) == 3 + Fraction(2, 7) * 6
     assert Fraction(plan.objective) == 3 - Fraction(2, 7) * 6
-    assert "value 4 (no selection within the budget exceeds 4.71429)" in str(plan)
+    assert "value 4 (no selection within the budget exceeds 4.714286)" in str(plan)
     nothing = mr.plan(store, None, echo_rules(), budget="0 tokens")
-    assert (nothing.selected, nothing.cost_weight, nothing.objective) == ((), "infinite", "0")
+    assert (nothing.selected, nothing.budget_weight, nothing.objective) == ((), "infinite", "0")
     report = mr.repair(store, plan, echo_rules())
     assert report.counts == {"not worth it": 2, "published": 2}
 

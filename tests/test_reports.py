@@ -10,10 +10,12 @@ import threading
 from pathlib import Path
 
 import apsw
+import numpy as np
 import pytest
 from stores import chain, echo_rules
 
 import memorepair as mr
+from memorepair.barrier import as_ids
 
 
 def repair_all(store: mr.Store, rules: mr.Rules | None = None) -> mr.Report:
@@ -532,3 +534,13 @@ def test_validators_see_the_inputs_that_were_read(store: mr.Store) -> None:
         return mr.passed() if draft.content == job.inputs["p"] else mr.failed("it is not what was read")
 
     assert repair_all(store, rules)["a"].fate == "failed"
+
+
+def test_masked_arrays_are_refused_where_their_mask_would_be_dropped(store: mr.Store) -> None:
+    version = store.put("p", "x").version
+    hits = np.ma.MaskedArray(np.array([version, version]), mask=[True, False])
+    with pytest.raises(mr.InvalidRequestError, match=r"versions: expected .* without a mask, got a MaskedArray; pass"):
+        store.visible(hits)
+    with pytest.raises(mr.InvalidRequestError, match="MaskedArray"):
+        as_ids(hits)
+    assert store.visible(hits.compressed()).tolist() == [True]

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import pydoc
 import random
 from fractions import Fraction
 from typing import Any
 
 import pytest
 import reference_frontier as reference
+from stores import echo_rules
 
+import memorepair as mr
 from memorepair import _core
 from memorepair.errors import PlanError, WeightOverflowError
 from memorepair.selection import NEVER, Problem, Selection, select_at, select_within, solve_frontier
+from memorepair.testing.invariants import plan_is_exact
 
 
 def problem(
@@ -29,6 +33,15 @@ def random_problem(rng: random.Random) -> Problem:
     return problem(
         [rng.randint(0, 9) for _ in range(n)], costs, needs, idle={v for v in range(n) if rng.random() < 0.1}
     )
+
+
+def withdrawn(store: mr.Store, costs: dict[str, str | None]) -> mr.Rules:
+    """Independent artifacts of one source, all withdrawn by its correction; the rules that rebuild them."""
+    source = store.put("source", "x")
+    for key, cost in costs.items():
+        store.derive(key, "x", kind="cache", parents=[source], operator="echo@1", cost=cost)
+    store.correct("source", "y")
+    return echo_rules()
 
 
 def as_reference(asked: Problem) -> reference.Problem:
@@ -128,3 +141,213 @@ def test_what_is_free_is_taken_whatever_the_budget() -> None:
     everything = select_within(asked, 2**100)
     assert everything == Selection(frozenset({0, 1, 2}), Fraction(0), frozenset({0, 1, 2}), Fraction(9))
     assert select_within(problem([], []), 5) == Selection(frozenset(), None, frozenset(), Fraction(0))
+
+
+# -- plans and trade-offs over a store ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("factor", [10**3, 10**8, 10**11])
+def test_one_dear_candidate_leaves_the_others_their_costs(store: mr.Store, factor: int) -> None:
+    rules = withdrawn(store, {"a": "1 tokens", "b": "2 tokens", "dear": f"{factor} tokens"})
+    mean = Fraction(3 + factor, 3)
+    solved = mr.frontier(store, None, rules)
+    assert [point.cost_weight for point in solved.points] == [mean, mean / 2, mean / factor, 0]
+    for index, point in enumerate(solved.points):
+        plan = mr.plan(store, None, rules, cost_weight=point.cost_weight)
+        assert plan.selected == solved.selected(index)
+        plan_is_exact(plan)
+        exact = [Fraction(plan[key].recorded_cost, 10**6) / mean for key in plan.selected]
+        assert point.cost_weight is not None
+        assert Fraction(plan.objective) == len(exact) - point.cost_weight * sum(exact)
+        assert Fraction(plan.mean_cost or 0) == mean
+        assert min(item.cost for item in plan.items) > 0
+    assert mr.plan(store, None, rules, cost_weight="0.34").selected == ("a", "b")
+
+
+def test_a_missing_cost_is_the_mean_and_never_nothing(store: mr.Store) -> None:
+    rules = withdrawn(store, {"a": "0 tokens", "b": "0 tokens", "c": "0.000001 tokens", "plain": None})
+    plan = mr.plan(store, None, rules)
+    assert (plan["plain"].recorded_cost, plan["a"].cost) == (1, 0)
+    plan_is_exact(plan)
+    assert mr.plan(store, None, rules, budget="0 tokens").selected == ("a", "b")
+
+
+def test_without_recorded_costs_every_candidate_costs_one(store: mr.Store) -> None:
+    rules = withdrawn(store, {"a": None, "b": None})
+    plan = mr.plan(store, None, rules)
+    assert ([item.cost for item in plan.items], plan.mean_cost, plan.unit) == ([10**6, 10**6], None, "")
+    assert mr.plan(store, None, rules, cost_weight=1).selected == ()
+
+
+def eight(store: mr.Store) -> tuple[mr.Rules, Any]:
+    """Values 1 to 8, costs ten times that: nothing is dearer for its worth than anything else."""
+    rules = withdrawn(store, {f"k{n}": f"{10 * n} tokens" for n in range(1, 9)})
+    return rules, lambda candidate: (int(candidate.key[1:]), 1)
+
+
+def test_a_plan_within_a_budget_says_what_is_certified(store: mr.Store) -> None:
+    rules, worth = eight(store)
+    plan = mr.plan(store, None, rules, budget="75 tokens", schedule=worth)
+    assert (plan.value, plan.bound) == (6_000_000, "15/2")  # 7 was possible: k7, or k3 with k4
+    assert (plan.cost_weight, plan.budget_weight, plan.objective) == (None, "infinite", "0")
+    assert str(plan).splitlines()[0] == (
+        "plan within 75 tokens: 3 of 8 candidates selected, 3 filled in, cost 60 tokens of 360 tokens for all, "
+        "value 6 (no selection within the budget exceeds 7.5); "
+        "certificate verified for the frontier point (0 selected) and the bound"
+    )
+    report = mr.repair(store, plan, rules)
+    assert (report.selected, report.filled, report.cost_weight, report.budget) == (3, 3, None, "75 tokens")
+    assert report["k1"].is_fill
+    assert not report["k8"].is_fill
+    lines = str(report).splitlines()
+    assert lines[0] == (
+        "repair: 3 published of 3 selected of 8 candidates, 3 filled in, planned cost 0.17 of all; "
+        "certificate verified for the frontier point (0 selected)"
+    )
+    assert "  published    k1 (filled in)" in lines
+
+
+def test_the_bound_that_is_printed_is_never_below_the_value(store: mr.Store) -> None:
+    rules = withdrawn(store, {"a": "1 tokens", "b": "3 tokens"})
+    plan = mr.plan(store, None, rules, budget="1 tokens", schedule=lambda c: (7_419_811, 1))
+    assert "value 7419811 (no selection within the budget exceeds 7419811)" in str(plan)
+    plan = mr.plan(store, None, rules, budget="2 tokens", schedule=lambda c: (2, 1))
+    assert (plan.value, plan.bound) == (2_000_000, "8/3")
+    assert "value 2 (no selection within the budget exceeds 2.666667)" in str(plan)
+
+
+def test_reasons_within_a_budget_speak_of_the_budget(store: mr.Store) -> None:
+    p = store.put("p", "x")
+    base = store.derive("base", "x", kind="cache", parents=[p], operator="echo@1", cost="6 tokens")
+    for key, cost in {"cheap": "2 tokens", "idle": "1 tokens", "dear": "50 tokens"}.items():
+        store.derive(key, "x", kind="cache", parents=[p], operator="echo@1", cost=cost)
+    store.derive("top", "x", kind="cache", parents=[base], operator="echo@1", cost="1 tokens")
+    store.correct("p", "y")
+    worth = {"base": 1, "cheap": 5, "idle": 0, "dear": 9, "top": 3}
+    rules = echo_rules()
+    plan = mr.plan(store, None, rules, budget="6 tokens", schedule=lambda c: (worth[c.key], 1))
+    assert {item.key: (item.decision, item.reason) for item in plan.items} == {
+        "base": ("not worth it", "it costs 6 tokens, more than the 4 tokens that are left of the budget"),
+        "cheap": ("selected", ""),
+        "dear": ("not worth it", "it costs 50 tokens, more than the 4 tokens that are left of the budget"),
+        "idle": ("not worth it", "it is worth nothing, and nothing selected needs it"),
+        "top": (
+            "not worth it",
+            "with the required parents it lacks it costs 7 tokens, more than the 4 tokens that are left of the budget",
+        ),
+    }
+    assert plan.warnings == ()
+    plan = mr.plan(store, None, rules, budget="1 tokens", schedule=lambda c: (worth[c.key], 1))
+    assert plan.warnings == ("nothing is selected: the budget pays for nothing that is worth anything",)
+    plan = mr.plan(store, None, rules, budget="1000 tokens", schedule=lambda c: (1, 1))
+    assert plan.warnings == ("everything that can be repaired is selected: the budget pays for all of it",)
+    plan = mr.plan(store, None, rules, cost_weight=5, schedule=lambda c: (worth[c.key], 2))
+    assert plan["cheap"].reason == "its value is at most cost_weight x cost, with the required parents it lacks"
+    assert plan.warnings == ("nothing is selected: are values and costs in sensible units?",)
+
+
+def test_a_fill_brings_few_required_parents_along(store: mr.Store) -> None:
+    parent = store.put("p", "x")
+    for number in range(70):
+        parent = store.derive(f"c{number:02}", "x", kind="cache", parents=[parent], operator="echo@1", cost="1 tokens")
+    store.correct("p", "y")
+    worth = {"c62": 5, "c69": 10}
+    plan = mr.plan(store, None, echo_rules(), budget="69 tokens", schedule=lambda c: (worth.get(c.key, 0), 1))
+    assert (len(plan.selected), plan["c62"].decision) == (63, "fill")
+    assert plan["c62"].reason == plan["c00"].reason == "fits in what the frontier point leaves of the budget"
+    assert "more than the 6 tokens that are left" in plan["c69"].reason
+    plan = mr.plan(store, None, echo_rules(), budget="70 tokens", schedule=lambda c: (int(c.key == "c69"), 1))
+    assert len(plan.selected) == 70
+    store.derive("x", "x", kind="cache", parents=[store.get("p")], operator="echo@1", cost="1 tokens")
+    store.derive("y", "x", kind="cache", parents=[store.get("p")], operator="echo@1", cost="1000 tokens")
+    store.correct("p", "z")
+    worth = {"c69": 10, "x": 1000, "y": 1000}
+    left = "more than the 9 tokens that are left of the budget"
+    for budget, reason in {
+        "100 tokens": "it lacks more required parents than a fill brings along",
+        "10 tokens": f"with the required parents it lacks it costs at least 64 tokens, {left}",
+    }.items():
+        plan = mr.plan(store, None, echo_rules(), budget=budget, schedule=lambda c: (worth.get(c.key, 0), 1))
+        assert (plan.selected, plan["c69"].reason) == (("x",), reason)
+
+
+def test_what_is_filled_in_is_listed_before_the_list_is_cut(store: mr.Store) -> None:
+    rules = withdrawn(store, {**{f"a{n:02}": "1 tokens" for n in range(60)}, "z1": "50 tokens", "z2": "90 tokens"})
+    plan = mr.plan(store, None, rules, budget="110 tokens", schedule=lambda c: (20 if c.key == "z2" else 1, 1))
+    assert plan.fill == ("z1",)
+    assert str(plan).splitlines()[1].split()[:3] == ["fill", "recompute", "z1"]
+    assert str(plan).splitlines()[-1] == "  ... and 12 more"
+    assert "  published    z1 (filled in)" in str(mr.repair(store, plan, rules)).splitlines()
+
+
+def test_points_and_tables_are_asked_for_within_range(store: mr.Store) -> None:
+    rules = withdrawn(store, {"a": "1 tokens", "b": "2 tokens"})
+    solved = mr.frontier(store, None, rules)
+    assert len(solved.points) == 3
+    assert [solved.selected(point) for point in range(3)] == [(), ("a",), ("a", "b")]
+    for point in (-1, 3, 99, True, "1", 1.0, None):
+        with pytest.raises(mr.InvalidRequestError, match="point: expected an int from 0 to 2, got"):
+            solved.selected(point)  # type: ignore[arg-type]
+    for rows in (-1, 0, 1, True, "5", 2.5, None):
+        with pytest.raises(mr.InvalidRequestError, match="max_points: expected an int of 2 or more, got"):
+            solved.table(rows)  # type: ignore[arg-type]
+    assert len(solved.table(2).splitlines()) == 6
+
+
+def test_a_trade_off_knows_which_point_a_cost_weight_gives(store: mr.Store) -> None:
+    rules = withdrawn(store, {"a": "1 tokens", "b": "2 tokens", "c": "27 tokens"})
+    solved = mr.frontier(store, None, rules)
+    assert solved.cost_weight == Fraction(3, 10)
+    for weight in (0, "0.3", Fraction(10, 27), 1, 5, 10, 11):
+        chosen = mr.plan(store, None, rules, cost_weight=weight).selected
+        assert solved.selected(solved.at(weight)) == chosen
+    assert [solved.at(weight) for weight in (10, 5, Fraction(10, 27), "0.3")] == [0, 1, 2, 3]
+    with pytest.raises(mr.InvalidAmountError, match="cost_weight"):
+        solved.at(-1)
+    assert mr.frontier(store, None, rules, schedule=lambda c: (1, 1)).cost_weight == 1
+    assert isinstance(solved.points[0], mr.TradeOffPoint)
+    assert solved.table(2).splitlines() == [
+        "frontier by normalised: 3 of 3 candidates can be rebuilt, value 3, cost 30 tokens; certificate verified",
+        "  * is the choice at 3/10, the schedule's own cost weight",
+        "  2 of 4 points, evenly spread by number of points",
+        "  cost weight  selected  value  of all  cost tokens  of all",
+        "           10         0      0    0.00            0    0.00",
+        "*           0         3      3    1.00           30    1.00",
+    ]
+    worth = {"a": 5, "b": 3, "c": 1}
+    solved = mr.frontier(store, None, rules, schedule=lambda c: (worth[c.key], 2))
+    assert [line.split() for line in solved.table(2).splitlines()[4:]] == [
+        ["2.5", "0", "0", "0.00", "0", "0.00"],
+        ["*", "0.5", "2", "8", "0.89", "3", "0.10"],
+        ["0", "3", "9", "1.00", "30", "1.00"],
+    ]
+
+
+def test_errors_name_what_is_wrong_and_not_another_call(store: mr.Store) -> None:
+    rules = withdrawn(store, {"a": None})
+    for call in (mr.plan, mr.frontier):
+        for wrong in ((store, "no", rules), (store, None, 5), (store, None, rules)):
+            with pytest.raises(mr.MemorepairError) as refused:
+                call(*wrong, keys=["none"])  # type: ignore[arg-type]
+            assert not str(refused.value).startswith("plan:")
+    for budget in ("-5 tokens", "5", -5):
+        with pytest.raises(mr.InvalidAmountError, match="budget: expected a number >= 0 and a unit"):
+            mr.plan(store, None, rules, budget=budget)  # type: ignore[arg-type]
+    with pytest.raises(mr.InvalidRequestError, match="budget: expected candidates with recorded costs, got none"):
+        mr.plan(store, None, rules, budget="5 tokens")
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["Certificate", "Closure", "Frontier", "FrontierCertificate", "FrontierPoint", "BudgetChoice", "ProvenanceGraph"],
+)
+def test_help_tells_what_every_member_of_the_core_is(kind: str) -> None:
+    cls = getattr(_core, kind)
+    for name in [kind, *(name for name in vars(cls) if not name.startswith("_"))]:
+        told = pydoc.getdoc(cls if name == kind else getattr(cls, name))
+        told = told.split("\n\n", 1)[-1] if told.startswith(f"{name}(") else told  # the signature comes first
+        assert len(told) > 6, (kind, name)
+        assert "(self: " not in told, (kind, name)
+    for text in ("None", "point(0)"):
+        assert text in pydoc.getdoc(_core.FrontierPoint.cost_weight)
+    assert "not certified" in pydoc.getdoc(_core.BudgetChoice)

@@ -103,14 +103,15 @@ void bind_closure(py::module_& module) {
     py::classh<CertificateView>(module, "Certificate", "A flow that proves a closure optimal and smallest.",
                                 py::is_final(), made_by_library())
         .def_readonly("sources", &CertificateView::sources, "uint32, edges that carry flow (from target to source)")
-        .def_readonly("targets", &CertificateView::targets, "uint32")
+        .def_readonly("targets", &CertificateView::targets, "uint32, one per source")
         .def_readonly("flow", &CertificateView::flow, "int64, positive")
         .def_readonly("absorbed", &CertificateView::absorbed, "int64, one per node, at most max(-weight, 0)");
 
     py::classh<ClosureView>(module, "Closure", "The smallest maximum-weight predecessor closure.", py::is_final(), made_by_library())
-        .def_property_readonly("selected", [](const ClosureView& view) { return view.selected; })
-        .def_readonly("objective", &ClosureView::objective)
-        .def_readonly("certificate", &ClosureView::certificate)
+        .def_property_readonly(
+            "selected", [](const ClosureView& view) { return view.selected; }, "Mask of its nodes.")
+        .def_readonly("objective", &ClosureView::objective, "The sum of their weights.")
+        .def_readonly("certificate", &ClosureView::certificate, "Certificate: what verify() checks.")
         .def("verify", &verify,
              "Check selection, objective and certificate against the graph, with code that shares nothing with the "
              "solver. Raises InvalidGraphError when the graph has grown since.")

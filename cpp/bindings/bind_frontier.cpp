@@ -261,73 +261,108 @@ std::shared_ptr<BudgetChoiceView> for_budget(const FrontierView& view, const py:
 }  // namespace
 
 void bind_frontier(py::module_& module) {
-    py::classh<FrontierCertificateView>(module, "FrontierCertificate", "One flow that proves every point of a frontier.",
-                                        py::is_final(), made_by_library())
+    py::classh<FrontierCertificateView>(
+        module, "FrontierCertificate",
+        "One flow (from target to source of each edge listed) that proves every point of a frontier: "
+        "flow_high * 2**64 + flow_low, positive.",
+        py::is_final(), made_by_library())
         .def_readonly("sources", &FrontierCertificateView::sources, "uint32, edges that carry flow (target to source)")
-        .def_readonly("targets", &FrontierCertificateView::targets, "uint32")
-        .def_readonly("flow_high", &FrontierCertificateView::flow_high, "int64: flow = flow_high * 2**64 + flow_low")
-        .def_readonly("flow_low", &FrontierCertificateView::flow_low, "uint64");
+        .def_readonly("targets", &FrontierCertificateView::targets, "uint32, one per source")
+        .def_readonly("flow_high", &FrontierCertificateView::flow_high,
+                      "int64, the upper part of the flow on each edge listed")
+        .def_readonly("flow_low", &FrontierCertificateView::flow_low, "uint64, the lower 64 bits of it");
 
     py::classh<FrontierPointView>(module, "FrontierPoint", "The smallest optimum at one cost weight.", py::is_final(),
                                   made_by_library())
-        .def_property_readonly("selected", [](const FrontierPointView& view) { return view.selected; })
-        .def_readonly("value", &FrontierPointView::value)
-        .def_readonly("cost", &FrontierPointView::cost)
-        .def_readonly("cost_weight", &FrontierPointView::cost_weight)
+        .def_property_readonly(
+            "selected", [](const FrontierPointView& view) { return view.selected; }, "Mask of its nodes.")
+        .def_readonly("value", &FrontierPointView::value, "The sum of their values.")
+        .def_readonly("cost", &FrontierPointView::cost, "The sum of their costs.")
+        .def_readonly(
+            "cost_weight", &FrontierPointView::cost_weight,
+            "The weight asked for. From point(index): the smallest Fraction that gives it, 0 for the last; None for "
+            "point(0), which is free and worth having at any weight.")
         .def("__repr__", [](const FrontierPointView& view) {
             return "FrontierPoint(selected=" + std::to_string(view.selected->count()) +
                    ", value=" + std::to_string(view.value) + ", cost=" + std::to_string(view.cost) +
                    ", cost_weight=" + py::str(view.cost_weight).cast<std::string>() + ")";
         });
 
-    py::classh<BudgetChoiceView>(module, "BudgetChoice", "What a budget buys: a point of the frontier and a fill.",
-                                 py::is_final(), made_by_library())
-        .def_readonly("point", &BudgetChoiceView::point)
-        .def_property_readonly("certified", [](const BudgetChoiceView& view) { return view.certified; })
-        .def_readonly("fill", &BudgetChoiceView::fill, "uint32, in the order it was added")
-        .def_property_readonly("selected", [](const BudgetChoiceView& view) { return view.selected; })
-        .def_readonly("value", &BudgetChoiceView::value)
-        .def_readonly("cost", &BudgetChoiceView::cost)
-        .def_readonly("bound", &BudgetChoiceView::bound)
+    py::classh<BudgetChoiceView>(
+        module, "BudgetChoice",
+        "What a budget buys: a point of the frontier, and a greedy fill that is not certified. It may be "
+        "worth less than the best selection within the budget; `bound` tells by how much at most.",
+        py::is_final(), made_by_library())
+        .def_readonly("point", &BudgetChoiceView::point,
+                      "The dearest point within the budget, or 0 where filling up from what is free is worth more.")
+        .def_property_readonly(
+            "certified", [](const BudgetChoiceView& view) { return view.certified; }, "Mask: that point's closure.")
+        .def_readonly("fill", &BudgetChoiceView::fill,
+                      "What was added to it, uint32, in order: nodes whose parents are in by then.")
+        .def_property_readonly(
+            "selected", [](const BudgetChoiceView& view) { return view.selected; }, "Mask: both together.")
+        .def_readonly("value", &BudgetChoiceView::value, "The sum of values of all that is selected.")
+        .def_readonly("cost", &BudgetChoiceView::cost, "The sum of their costs, within the budget.")
+        .def_readonly("bound", &BudgetChoiceView::bound,
+                      "Fraction: no selection within the budget is worth more (the concave hull of the frontier).")
         .def("__repr__", [](const BudgetChoiceView& view) {
             return "BudgetChoice(point=" + std::to_string(view.point) + ", fill=" + std::to_string(view.fill.size()) +
                    ", value=" + std::to_string(view.value) + ", cost=" + std::to_string(view.cost) +
                    ", bound=" + py::str(view.bound).cast<std::string>() + ")";
         });
 
-    py::classh<FrontierView>(module, "Frontier", "The smallest optimum of value - x cost for every x >= 0.",
-                             py::is_final(), made_by_library())
-        .def_property_readonly("breakpoints", &breakpoints)
-        .def_readonly("numerators", &FrontierView::numerators)
-        .def_readonly("denominators", &FrontierView::denominators)
-        .def_readonly("values", &FrontierView::values)
-        .def_readonly("costs", &FrontierView::costs)
-        .def_readonly("sizes", &FrontierView::sizes)
-        .def_readonly("piece", &FrontierView::piece)
-        .def_property_readonly("free", [](const FrontierView& view) { return view.frontier.closure(0); })
-        .def_readonly("certificate", &FrontierView::certificate)
-        .def("point", &point, py::arg("index"), "Point `index`, the largest cost weight first.")
+    py::classh<FrontierView>(
+        module, "Frontier",
+        "The smallest optimum of value - x cost for every x >= 0: points from the largest x down, each "
+        "within the next. Point 0 is what is worth having at any x; point i is the answer from "
+        "breakpoints[i] (0 for the last) up to, and without, breakpoints[i - 1]. len() is the number of "
+        "points, one more than there are breakpoints.",
+        py::is_final(), made_by_library())
+        .def_property_readonly("breakpoints", &breakpoints,
+                               "Fractions, strictly decreasing, positive; a new list each time.")
+        .def_readonly("numerators", &FrontierView::numerators, "int64, of the breakpoints, reduced.")
+        .def_readonly("denominators", &FrontierView::denominators, "int64, of the breakpoints, reduced.")
+        .def_readonly("values", &FrontierView::values, "int64, per point the value of what is selected.")
+        .def_readonly("costs", &FrontierView::costs, "int64, per point the cost of what is selected.")
+        .def_readonly("sizes", &FrontierView::sizes, "int64, per point the number of nodes.")
+        .def_readonly("piece", &FrontierView::piece,
+                      "uint32, per node the first point that holds it; 2**32 - 1 for a node that none holds.")
+        .def_property_readonly(
+            "free", [](const FrontierView& view) { return view.frontier.closure(0); },
+            "Mask: point 0, which costs nothing.")
+        .def_readonly("certificate", &FrontierView::certificate, "FrontierCertificate: what verify() checks.")
+        .def("point", &point, py::arg("index"),
+             "Point `index`, the largest cost weight first; the cost_weight of point 0 is None. Raises NodeRangeError.")
         .def("at", &at, py::arg("cost_weight"), "The smallest optimum at a cost weight, an int or a Fraction.")
         .def("for_budget", &for_budget, py::arg("budget"), py::arg("tie_order") = py::none(),
-             "The best point within the budget and what else it buys; `bound` is what no selection can exceed.")
+             "The dearest point within the budget, filled up greedily by value for cost: single nodes whose parents "
+             "are in, and nodes with up to 63 ancestors they lack. Not always the best; `bound` is what no selection can "
+             "exceed. Among equals the node with the smaller entry of `tie_order` (uint32, one per node) goes first, "
+             "else the smaller id. Raises InvalidGraphError when the graph has grown since.")
         .def("verify", &verify,
              "Check every point by the certificate, with code that shares nothing with the solver. Raises "
              "InvalidGraphError when the graph has grown since.")
-        .def("__len__", [](const FrontierView& view) { return view.frontier.values.size(); })
+        .def(
+            "__len__", [](const FrontierView& view) { return view.frontier.values.size(); }, "The number of points.")
         .def("__repr__", [](const FrontierView& view) {
             return "Frontier(points=" + std::to_string(view.frontier.values.size()) + ")";
         });
 
     auto graph = py::reinterpret_borrow<py::classh<GraphHandle>>(module.attr("ProvenanceGraph"));
-    graph.def("frontier", &frontier, py::arg("values"), py::arg("costs"), py::arg("executable") = py::none(),
-              py::arg("within") = py::none(),
-              "The smallest optimum of value - x cost for every x >= 0. int64, one per node, costs at least 0. Raises "
-              "WeightOverflowError when the sum of |value| or of costs inside `within` exceeds 2**62.");
+    graph.def(
+        "frontier", &frontier, py::arg("values"), py::arg("costs"), py::arg("executable") = py::none(),
+        py::arg("within") = py::none(),
+        "The smallest optimum of value - x cost for every x >= 0, under the rules of closure(). int64, one value and "
+        "one cost per node; costs are at least 0, values may be below. Raises WeightOverflowError when the sum of "
+        "|value| or of costs inside `within` exceeds 2**62, InvalidGraphError for a negative cost or when sizes do not "
+        "fit.");
 
-    module.def("verify_frontier", &verify_given, py::arg("graph"), py::arg("values"), py::arg("costs"),
-               py::arg("executable"), py::arg("within"), py::arg("piece"), py::arg("numerators"),
-               py::arg("denominators"), py::arg("sources"), py::arg("targets"), py::arg("flow_high"),
-               py::arg("flow_low"), "Is this the whole frontier of smallest optima, and does this certificate prove it?");
+    module.def(
+        "verify_frontier", &verify_given, py::arg("graph"), py::arg("values"), py::arg("costs"), py::arg("executable"),
+        py::arg("within"), py::arg("piece"), py::arg("numerators"), py::arg("denominators"), py::arg("sources"),
+        py::arg("targets"), py::arg("flow_high"), py::arg("flow_low"),
+        "Is this the whole frontier of smallest optima, and does this certificate prove it? Arrays as Frontier and its "
+        "certificate hold them.");
 }
 
 }  // namespace memorepair::bindings

@@ -96,8 +96,8 @@ void bind_graph(py::module_& module) {
         .def("validate", &validate,
              "Prove that all lists are sorted and that parents and children hold the same edges, else raise "
              "InvalidGraphError.")
-        .def_property_readonly("num_nodes", &num_nodes)
-        .def_property_readonly("num_edges", &num_edges)
+        .def_property_readonly("num_nodes", &num_nodes, "How many nodes; ids are below this number.")
+        .def_property_readonly("num_edges", &num_edges, "How many distinct edges.")
         .def("append", &append, py::arg("num_new_nodes"), py::arg("sources"), py::arg("targets"),
              "Add nodes with the next ids, then edges between any nodes. An append that raises has changed nothing.")
         .def("reach", &search<&ProvenanceGraph::reach>, py::arg("roots"),

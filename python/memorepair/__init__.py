@@ -3,6 +3,11 @@
 This file is the table of contents. A first look: `open` a store, `put` what the agent was told, `derive` what it made
 from that; when a source is deleted, corrected or migrated, the whole cascade is withdrawn before the call returns;
 `plan` and `repair` bring back what is worth it, validated.
+
+What is worth it: `plan` chooses at a cost weight (exact) or within a budget (a certified point of the frontier and a
+greedy fill, with a bound); `frontier` returns a `TradeOff`, the choice at every cost weight, one `TradeOffPoint` each.
+Amounts in these are integers of micro-units, 1_000_000 for one token or one unit of value, so that everything after the
+first rounding is exact; `Cost.amount` is the amount as a fraction. Cost weights are exact fractions.
 """
 
 from memorepair._version import __version__
@@ -51,7 +56,7 @@ from memorepair.fsck import Finding
 from memorepair.graph import ProvenanceGraph
 from memorepair.impact import Impact
 from memorepair.memory import MemoryBackend
-from memorepair.planner import Plan, PlanItem, TradeOff, frontier, plan
+from memorepair.planner import Plan, PlanItem, TradeOff, TradeOffPoint, frontier, plan
 from memorepair.report import Outcome, Report
 from memorepair.rules import Draft, Job, Rules, Verdict, failed, passed
 from memorepair.selector import Selector, where
@@ -112,6 +117,7 @@ __all__ = [
     "StoreFullError",
     "StoreReadOnlyError",
     "TradeOff",
+    "TradeOffPoint",
     "UnknownKeyError",
     "UnknownOutcomeError",
     "Verdict",

@@ -74,12 +74,16 @@ class Certificate:
 
 @final
 class Closure:
-    """The smallest maximum-weight predecessor closure."""
+    """The smallest maximum-weight predecessor closure: a set that holds, with each node, its parents."""
 
     @property
-    def selected(self) -> Mask: ...
+    def selected(self) -> Mask:
+        """Its nodes."""
+
     @property
-    def objective(self) -> int: ...
+    def objective(self) -> int:
+        """The sum of their weights."""
+
     @property
     def certificate(self) -> Certificate: ...
     def verify(self) -> bool:
@@ -107,18 +111,31 @@ class FrontierPoint:
     """The smallest optimum of value - cost_weight x cost."""
 
     @property
-    def selected(self) -> Mask: ...
+    def selected(self) -> Mask:
+        """Its nodes."""
+
     @property
-    def value(self) -> int: ...
+    def value(self) -> int:
+        """The sum of their values, in the units that frontier() was given."""
+
     @property
-    def cost(self) -> int: ...
+    def cost(self) -> int:
+        """The sum of their costs, likewise."""
+
     @property
     def cost_weight(self) -> Fraction | None:
-        """The weight asked for; for a point by its index the smallest one that gives it, None for the first point."""
+        """The weight asked for, when at() was.
+
+        From point(index): the smallest one that gives the point, 0 for the last; None for point(0), which is what is
+        free and is worth having at any weight.
+        """
 
 @final
 class BudgetChoice:
-    """What a budget buys: a point of the frontier, and a fill that is not certified."""
+    """What a budget buys: a point of the frontier, and a greedy fill that is not certified.
+
+    It may be worth less than the best selection within the budget; `bound` tells by how much at most.
+    """
 
     @property
     def point(self) -> int:
@@ -130,16 +147,20 @@ class BudgetChoice:
 
     @property
     def fill(self) -> _Ids:
-        """What was added to it, in order; with it every requirement is met."""
+        """What was added to it, in order: nodes whose parents are in by then."""
 
     @property
     def selected(self) -> Mask:
         """Both together."""
 
     @property
-    def value(self) -> int: ...
+    def value(self) -> int:
+        """The sum of values of all that is selected."""
+
     @property
-    def cost(self) -> int: ...
+    def cost(self) -> int:
+        """The sum of their costs, within the budget."""
+
     @property
     def bound(self) -> Fraction:
         """No selection within the budget is worth more (the concave hull of the frontier)."""

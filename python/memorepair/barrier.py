@@ -16,14 +16,24 @@ import numpy as np
 import numpy.typing as npt
 
 from memorepair._core import Mask as Mask
+from memorepair.errors import InvalidRequestError
 from memorepair.protocol import Ids, LedgerRow, Snapshot
 
 
 def as_ids(versions: Iterable[int] | npt.NDArray[np.integer]) -> Ids:
-    """Return version ids as a uint32 array."""
+    """Return version ids as a uint32 array. Raises InvalidRequestError for a masked array."""
     if isinstance(versions, np.ndarray):
+        refuse_mask(versions)
         return np.ascontiguousarray(versions, dtype=np.uint32)
     return np.fromiter(versions, dtype=np.uint32)
+
+
+def refuse_mask(versions: npt.NDArray[np.integer]) -> None:
+    """Raise InvalidRequestError for a masked array: a conversion would drop its mask without a word."""
+    if isinstance(versions, np.ma.MaskedArray):
+        raise InvalidRequestError(
+            "versions: expected an array without a mask, got a MaskedArray; pass versions.compressed()"
+        )
 
 
 def mask_of(versions: Iterable[int] | npt.NDArray[np.integer], size: int) -> Mask:

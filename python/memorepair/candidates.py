@@ -2,7 +2,8 @@
 
 Contract: `find_candidates` reads one View and returns one Candidate per held key, in key order, with the executable
 flag v of the method and its reason, and the edges of the plan's own graph (nodes are keys, edges the binding ones).
-Invariants: required predecessors are candidates; what stays strongly connected by required edges is not executable.
+Invariants: required parents that are held are candidates too; what stays strongly connected by required edges is not
+executable.
 Source: MemoRepair phase 2; docs/SEMANTICS.md section 4.
 """
 
@@ -94,7 +95,7 @@ def _read(view: View, versions: Iterable[int], known: dict[int, VersionRow]) -> 
 
 
 def find_candidates(view: View, event_id: str | None, keys: Iterable[str] | None, rules: Rules) -> list[Candidate]:
-    """Return the candidates of an event (None = of all events), or of some keys, with their required predecessors."""
+    """Return the candidates of an event (None = of all events), or of some keys, with their required parents."""
     holds = find_holds(view)
     known = view.snapshot.versions(sorted(holds.by_version))
     rows = {row.key: row for row in known.values()}
@@ -115,19 +116,21 @@ def _narrowed(
     rows: dict[str, VersionRow],
     traced: dict[str, Inputs],
 ) -> set[str]:
-    """The keys that were asked for and, transitively, their required predecessors among the held."""
+    """The keys that were asked for and, transitively, their required parents among the held."""
     wanted = set(rows)
     if event_id is not None:
         event = view.snapshot.event(event_id)
         if event is None:
-            raise UnknownKeyError(f"plan: event {event_id!r} is unknown in scope {view.scope.name!r}")
+            raise UnknownKeyError(
+                f"event {event_id!r} is unknown in scope {view.scope.name!r}; 'memorepair status' names the latest"
+            )
         held = set(holds.of(event))
         wanted = {key for key, row in rows.items() if row.version in held}
     if keys is not None:
         names = set(keys)
         unknown = sorted(names - set(rows))
         if unknown:
-            raise UnknownKeyError(f"plan: {unknown[0]!r} is not held by any event; only withdrawn keys can be planned")
+            raise UnknownKeyError(f"{unknown[0]!r} is not held by any event; only withdrawn keys can be planned")
         wanted &= names
     queue = list(wanted)
     while queue:

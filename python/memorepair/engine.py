@@ -48,7 +48,7 @@ def repair(
     """
     Rebuild what a plan selected, validate it, and publish what passes.
 
-    `publish`: "ready" publishes predecessor-closed batches as they are validated, "at_end" all in one transaction.
+    `publish`: "ready" publishes what is validated as its required parents are, "at_end" all in one transaction.
     `on_progress(key, state)` is called in this thread. Raises PlanError when the plan belongs to another store or
     scope or is not certified; a failing operator or validator raises nothing and is told by the report.
     """
@@ -176,7 +176,12 @@ class _Run:
 
     def _settle(self, item: PlanItem, fate: str, reason: str, row: VersionRow | None = None) -> None:
         told = self.outcomes.get(item.key) or Outcome(
-            key=item.key, kind=item.kind, fate=fate, reason=reason, mode=item.mode
+            key=item.key,
+            kind=item.kind,
+            fate=fate,
+            reason=reason,
+            mode=item.mode,
+            is_fill=item.decision == "fill",
         )
         version = None if row is None else row.version
         self.outcomes[item.key] = msgspec.structs.replace(told, fate=fate, reason=reason, version=version)

@@ -35,6 +35,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     version: int | None = None
     cost: Cost | None = None  # what the operator said it took
     was_executed: bool = False  # its operator was called, whatever came of it
+    is_fill: bool = False  # selected to use up a budget, beside the certified choice
     absent: tuple[str, ...] = ()
     has_read_old: bool = False  # the operator was given the withdrawn content
 
@@ -43,10 +44,12 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """What a repair did. `report["key"].fate` tells one artifact's story."""
 
     event_id: str | None
-    cost_weight: str
+    cost_weight: str | None  # None with a budget
+    budget: str | None
     certificate: str
     outcomes: dict[str, Outcome]
     selected: int
+    filled: int  # of these, how many only use up the budget; the certificate does not cover them
     executed: int
     counts: dict[str, int]
     unit: str
@@ -67,9 +70,11 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         return Report(
             event_id=plan.event_id,
             cost_weight=plan.cost_weight,
+            budget=plan.budget,
             certificate=plan.certificate,
             outcomes={item.key: outcomes[item.key] for item in plan.items},
             selected=len(plan.selected),
+            filled=len(plan.fill),
             executed=len(executed),
             counts=dict(sorted(Counter(outcome.fate for outcome in outcomes.values()).items())),
             unit=plan.unit,
@@ -117,17 +122,25 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
     def __str__(self) -> str:
         ratio = "" if self.cost_ratio is None else f", planned cost {self.cost_ratio:.2f} of all"
+        filled, covers = "", ""
+        if self.budget is not None:
+            filled = f", {self.filled} filled in"
+            covers = f" for the frontier point ({self.selected - self.filled} selected)"
         lines = [
-            f"repair: {self.published} published of {self.selected} selected of {self.candidates} candidates{ratio}; "
-            f"certificate {self.certificate}",
+            f"repair: {self.published} published of {self.selected} selected of {self.candidates} candidates{filled}"
+            f"{ratio}; certificate {self.certificate}{covers}",
             "  " + ", ".join(f"{fate} {count}" for fate, count in self.counts.items()),
         ]
         if self.spent and self.unit:
             spent = " and ".join(map(str, self.spent))
             lines.append(f"  spent {spent}; {self.planned_cost} planned, {self.repair_all_cost} for all")
         lines += [f"  no validator watches kind {kind}" for kind in self.unchecked_kinds]
-        for outcome in list(self.outcomes.values())[:SHOWN_ROWS]:
-            why = f" ({escaped(outcome.reason)})" if outcome.reason else ""
+        # What no certificate covers comes first, so that no cut hides it.
+        for outcome in sorted(self.outcomes.values(), key=lambda outcome: not outcome.is_fill)[:SHOWN_ROWS]:
+            why = ", ".join(
+                (["filled in"] if outcome.is_fill else []) + ([escaped(outcome.reason)] if outcome.reason else [])
+            )
+            why = f" ({why})" if why else ""
             lines.append(f"  {outcome.fate:12} {escaped(outcome.key)}{why}")
         if self.candidates > SHOWN_ROWS:
             lines.append(f"  ... and {self.candidates - SHOWN_ROWS} more")

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from math import gcd
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 MAX_WEIGHT_SUM = 2**62
 NEVER = 2**32 - 1  # the piece of a node that no cost weight selects
+MAX_PACKAGE = 64  # nodes that a fill adds together: one, and the required parents it lacks
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -35,6 +37,11 @@ class Problem(msgspec.Struct, frozen=True):
     costs: tuple[int, ...]
     executable: tuple[bool, ...]
     needs: tuple[tuple[int, ...], ...]
+
+    def amounts(self) -> tuple[list[int], list[int]]:
+        """Values and costs by node; what cannot be executed counts for nothing."""
+        values = [value if may else 0 for value, may in zip(self.values, self.executable, strict=True)]
+        return values, [cost if may else 0 for cost, may in zip(self.costs, self.executable, strict=True)]
 
     def value(self, nodes: frozenset[int]) -> int:
         """The value of a set of nodes."""
@@ -62,10 +69,13 @@ class Selection(msgspec.Struct, frozen=True):
 
 def select_at(problem: Problem, cost_weight: Fraction) -> Selection:
     """Return the smallest optimum of value - cost_weight x cost."""
-    numerator, denominator = cost_weight.numerator, cost_weight.denominator
+    values, costs = problem.amounts()
+    # Amounts are mostly whole units: without their common factors the weights of a single solve stay short.
+    value_unit, cost_unit = gcd(*values) or 1, gcd(*costs) or 1
+    ratio = cost_weight * cost_unit / value_unit
     weights = [
-        denominator * value - numerator * cost if may else 0
-        for value, cost, may in zip(problem.values, problem.costs, problem.executable, strict=True)
+        ratio.denominator * (value // value_unit) - ratio.numerator * (cost // cost_unit)
+        for value, cost in zip(values, costs, strict=True)
     ]
     if sum(map(abs, weights)) > MAX_WEIGHT_SUM:
         # A breakpoint, for one, may have a denominator so long that only the frontier's wider integers hold it.
@@ -79,8 +89,7 @@ def select_at(problem: Problem, cost_weight: Fraction) -> Selection:
 
 def solve_frontier(problem: Problem) -> Frontier:
     """Return the smallest optimum of value - lambda x cost for every lambda >= 0, with its breakpoints."""
-    values = [value if may else 0 for value, may in zip(problem.values, problem.executable, strict=True)]
-    costs = [cost if may else 0 for cost, may in zip(problem.costs, problem.executable, strict=True)]
+    values, costs = problem.amounts()
     _check_sum("values", values)
     _check_sum("costs", costs)
     graph = graph_of([list(needed) for needed in problem.needs])
@@ -101,16 +110,14 @@ def _check_sum(what: str, amounts: Sequence[int]) -> None:
     total = sum(amounts)
     if total > MAX_WEIGHT_SUM:
         raise WeightOverflowError(
-            f"plan: the sum of {what} is {total} micro-units, expected at most 2**62; "
+            f"the sum of {what} is {total} micro-units, expected at most 2**62; "
             "use larger units, or plan fewer keys at a time"
         )
 
 
 def _check_certificate(answer: Closure | Frontier) -> None:
     if not answer.verify():
-        raise PlanError(
-            "plan: the certificate of the selection does not verify; nothing was planned. Please report this"
-        )
+        raise PlanError("the certificate of the selection does not verify; nothing was planned. Please report this")
 
 
 def _array(numbers: list[int]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

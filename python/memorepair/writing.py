@@ -17,6 +17,7 @@ import numpy as np
 
 from memorepair.amounts import MICRO, Cost, parse_cost, to_micro
 from memorepair.artifact import COMPLETENESS, checked_kind
+from memorepair.barrier import refuse_mask
 from memorepair.clock import checked_instant
 from memorepair.content import Body, encode
 from memorepair.errors import InvalidRequestError, StaleBaseError, StaleDependencyError, UnknownKeyError
@@ -332,6 +333,7 @@ def relate(writer: Writer, source: int, target: int, score: object) -> None:
 def as_version_array(versions: Iterable[SupportsIndex]) -> np.ndarray[Any, np.dtype[np.int64]]:
     """Return version ids as int64, whatever integers they came as."""
     if isinstance(versions, np.ndarray):
+        refuse_mask(versions)
         if versions.dtype.kind not in "iu" or versions.ndim != 1:
             raise InvalidRequestError(f"versions: expected a list of integers, got {versions.ndim}-D {versions.dtype}")
         # Past int64 no version can be; -1 is none either.

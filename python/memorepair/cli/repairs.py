@@ -13,14 +13,18 @@ from memorepair.planner import frontier as solve_frontier
 from memorepair.planner import plan as make_plan
 
 _event = click.option("--event", metavar="ID", help="Repair what this event withdrew; otherwise everything held.")
-_keys = click.option("--key", "keys", multiple=True, help="Only this key and what it requires (repeatable).")
+_keys = click.option("--key", "keys", multiple=True, help="Only this key and its required parents (repeatable).")
 _choice = (
     rules_option,
     _event,
     click.option(
         "--cost-weight", help="How much cost counts against value, such as 3/10; the schedule's own otherwise."
     ),
-    click.option("--budget", help='Instead: an upper limit such as "5000 tokens".'),
+    click.option(
+        "--budget",
+        help='Instead: an upper limit such as "5000 tokens", in the unit of the recorded costs, and only when costs '
+        "are recorded. 'memorepair plan --help' tells what is exact then.",
+    ),
     _keys,
 )
 UNDONE = ("failed", "blocked", "stalled")
@@ -30,7 +34,9 @@ UNDONE = ("failed", "blocked", "stalled")
 def plan(session: Session, rules_name: str, event: str | None, keys: tuple[str, ...], **choice: Any) -> None:
     """Choose what is worth repairing; changes nothing.
 
-    The choice is exact and its certificate verified.
+    The choice is exact at a cost weight, and its certificate verified. Within a budget it is a point of the
+    frontier that fits, certified, and a greedy fill, which is not: it may miss the best selection within it, and says
+    by how much at most.
     """
     rules = load_rules(rules_name)
     with session.open() as store:
@@ -39,6 +45,7 @@ def plan(session: Session, rules_name: str, event: str | None, keys: tuple[str, 
         "digest": chosen.digest,
         "candidates": len(chosen.items),
         "selected": list(chosen.selected),
+        "value": chosen.value,
         "planned_cost": str(chosen.planned_cost),
         "repair_all_cost": str(chosen.repair_all_cost),
     }
@@ -51,12 +58,13 @@ def plan(session: Session, rules_name: str, event: str | None, keys: tuple[str, 
     _event,
     _keys,
     click.option("--points", type=click.IntRange(min=2), default=20, show_default=True,
-                 help="Show at most so many, evenly spread; --json has all."),
+                 help="Show so many, evenly spread by number of points; --json has all."),
 )  # fmt: skip
 def frontier(session: Session, rules_name: str, event: str | None, keys: tuple[str, ...], points: int) -> None:
     """Show what every cost weight would choose; changes nothing.
 
-    A row's cost weight, given to plan or repair, selects what the row counts; its cost is what --budget would need.
+    A row's cost weight, given to plan or repair, selects what the row counts; its cost, where costs are recorded, is
+    the --budget that pays for it. The row marked * is what plan chooses when told nothing.
     """
     rules = load_rules(rules_name)
     with session.open() as store:

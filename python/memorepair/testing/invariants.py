@@ -121,7 +121,9 @@ def plan_is_exact(plan: Plan) -> None:
     executable = {item.key for item in plan.items if item.is_executable}
     if plan.budget is not None or len(executable) > MAX_BRUTE_FORCE:
         return
-    weights = {key: item.value - Fraction(plan.cost_weight) * item.cost for key, item in items.items()}
+    mean = plan.mean_cost  # `cost` is rounded where the schedule divides by a mean
+    costs = {key: item.cost if mean is None else item.recorded_cost / Fraction(mean) for key, item in items.items()}
+    weights = {key: item.value - Fraction(plan.cost_weight or 0) * costs[key] for key, item in items.items()}
     best, worth = best_closure(weights, {key: item.needs for key, item in items.items()}, executable)
     assert chosen == best, f"selected {sorted(chosen)}, the smallest best selection is {sorted(best)}"
     assert Fraction(plan.objective) * 1_000_000 == worth, f"the objective is {plan.objective}, expected {worth} micro"
