@@ -117,10 +117,12 @@ def hubs(size: int, rng: Rng) -> Edges:
     """A few nodes that each need hundreds and are needed by hundreds."""
     wide = int(rng.choice([100, 1000]))
     hub = np.arange(wide, size - wide, 2 * wide + 1)[:, None]
+    each, away, late = np.repeat(hub, wide), np.arange(1, wide + 1), hub[1:]
     return _join(
-        ((hub - 1 - np.arange(wide)).ravel(), np.repeat(hub, wide)), (np.repeat(hub, wide), (hub + 1 + np.arange(wide)).ravel()),
-        ((hub[1:] - 1 - rng.integers(0, 3 * wide, len(hub) - 1)[:, None]).ravel(), hub[1:].ravel()),
-    )  # fmt: skip
+        ((hub - away).ravel(), each),
+        (each, (hub + away).ravel()),
+        ((late - 1 - rng.integers(0, 3 * wide, late.shape)).ravel(), late.ravel()),
+    )
 
 
 def matching(size: int, rng: Rng) -> Edges:
@@ -208,9 +210,8 @@ def memory(size: int, rng: Rng) -> Edges:
 SHAPES: dict[str, Callable[[int, Rng], Edges]] = {
     shape.__name__: shape
     for shape in (
-        ladder, star, layers, tails, deep_grid, random_dag, window, periodic, line, hubs, matching, frames, butterfly, tournaments, tree,
-        comb,
-        cycles, diamonds, memory,
+        ladder, star, layers, tails, deep_grid, random_dag, window, periodic, line, hubs, matching, frames, butterfly,
+        tournaments, tree, comb, cycles, diamonds, memory,
     )
 }  # fmt: skip
 

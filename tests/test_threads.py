@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import Any
 
+import pytest
 from stores import chain, echo_rules
 
 import memorepair as mr
@@ -95,6 +97,41 @@ def test_engines_side_by_side_publish_each_key_once(store: mr.Store) -> None:
         assert len(store.history(key)) <= 2
     mr.repair(store, mr.plan(store, None, rules), rules)
     assert store.get("c").content == "y | y"
+
+
+def test_who_waits_for_a_snapshot_keeps_nobody_from_ending_theirs(
+    store: mr.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In memory a commit waits for open snapshots, and new ones for the commit."""
+    store.put("p", "x")
+    scope, backend = store._scope, store._scope.backend
+    is_committing, is_opening = threading.Event(), threading.Event()
+    commit, snapshot = scope._commit, backend.snapshot
+
+    def committing(*arguments: Any) -> None:
+        is_committing.set()
+        commit(*arguments)
+
+    def opening(scope_id: int) -> Any:
+        is_opening.set()
+        return snapshot(scope_id)
+
+    with scope.read() as view:
+        monkeypatch.setattr(scope, "_commit", committing)
+        writer = threading.Thread(target=store.put, args=("q", "y"))
+        writer.start()
+        assert is_committing.wait(60)
+        monkeypatch.setattr(backend, "snapshot", opening)
+        reader = threading.Thread(target=store.get, args=("p",))
+        reader.start()
+        assert is_opening.wait(60)
+        assert scope._lock.acquire(timeout=60)
+        scope._lock.release()
+        assert view.events == []
+    for thread in (writer, reader):
+        thread.join(120)
+        assert not thread.is_alive()
+    assert store.get("q").content == "y"
 
 
 def test_many_writers_lose_nothing(store: mr.Store) -> None:

@@ -32,7 +32,12 @@ template <class T>
 std::span<const T> array_in(py::handle object, const char* name, const char* dtype) {
     if (!py::isinstance<py::array>(object)) {
         throw py::type_error(std::string(name) + ": expected a numpy array of " + dtype + ", got " +
-                             Py_TYPE(object.ptr())->tp_name);
+                             Py_TYPE(object.ptr())->tp_name + "; pass np.array(" + name + ", dtype=np." + dtype + ")");
+    }
+    // A subclass may mean something else by its memory: a masked array's mask would be dropped without a word.
+    if (Py_TYPE(object.ptr()) != py::detail::npy_api::get().PyArray_Type_ && py::hasattr(object, "mask")) {
+        throw py::type_error(std::string(name) + ": expected a numpy array without a mask, got " +
+                             Py_TYPE(object.ptr())->tp_name + "; pass " + name + ".compressed()");
     }
     const auto array = py::reinterpret_borrow<py::array>(object);
     constexpr int kLayout = int{py::array::c_style} | int{py::detail::npy_api::NPY_ARRAY_ALIGNED_};
@@ -96,7 +101,9 @@ private:
 
 // A class that only the library makes: without this, Cls.__new__(Cls) would hand out an object with nothing inside.
 inline PyObject* refuse_new(PyTypeObject* type, PyObject* /*args*/, PyObject* /*kwargs*/) {
-    PyErr_Format(PyExc_TypeError, "%s: made by the library only, it cannot be called", type->tp_name);
+    const bool has_maker = PyObject_HasAttrString(reinterpret_cast<PyObject*>(type), "from_edges") != 0;
+    PyErr_Format(PyExc_TypeError, "%s: made by the library only, it cannot be called%s", type->tp_name,
+                 has_maker ? "; use from_edges() or from_bytes()" : "");
     return nullptr;
 }
 
@@ -144,20 +151,25 @@ inline std::int64_t integer_in(py::handle object, const char* name) {
     return value;
 }
 
-// A number of nodes: never negative; too large is for the core to refuse.
+// A number of nodes: never negative; too large is for the core to refuse, unless the message would name the clamp.
 inline std::uint64_t count_in(py::handle object, const char* name) {
     const std::int64_t value = integer_in(object, name);
+    if (value == INT64_MAX) {
+        throw Capacity(std::string(name) + ": expected at most 4294967295, got " +
+                       py::str(object).cast<std::string>());
+    }
     if (value < 0) {
         throw InvalidGraph(std::string(name) + ": expected at least 0, got " + py::str(object).cast<std::string>());
     }
     return static_cast<std::uint64_t>(value);
 }
 
-// A node id: never negative; too large is for the core to refuse.
+// A node id: never negative; too large is for the core to refuse, unless the message would name the clamp.
 inline std::uint64_t node_in(py::handle object, const char* name) {
     const std::int64_t value = integer_in(object, name);
-    if (value < 0) {
-        throw NodeRange(std::string(name) + ": expected at least 0, got " + py::str(object).cast<std::string>());
+    if (value < 0 || value == INT64_MAX) {
+        throw NodeRange(std::string(name) + ": expected an id from 0 to 4294967295, got " +
+                        py::str(object).cast<std::string>());
     }
     return static_cast<std::uint64_t>(value);
 }

@@ -237,6 +237,9 @@ std::shared_ptr<FrontierPointView> at(const FrontierView& view, const py::object
 std::shared_ptr<BudgetChoiceView> for_budget(const FrontierView& view, const py::object& budget,
                                              const py::object& tie_order) {
     const Weight limit = integer_in(budget, "budget");
+    if (limit < 0) {  // the core would name a number that was brought into range
+        throw InvalidAmount("budget: expected at least 0, got " + py::str(budget).cast<std::string>());
+    }
     const auto order = tie_order.is_none() ? std::span<const NodeId>{} : ids_in(tie_order, "tie_order");
     if (!tie_order.is_none() && order.size() != view.num_nodes) {
         throw InvalidGraph("tie_order: expected one per node (" + std::to_string(view.num_nodes) + "), got " +
@@ -354,8 +357,8 @@ void bind_frontier(py::module_& module) {
         py::arg("within") = py::none(),
         "The smallest optimum of value - x cost for every x >= 0, under the rules of closure(). int64, one value and "
         "one cost per node; costs are at least 0, values may be below. Raises WeightOverflowError when the sum of "
-        "|value| or of costs inside `within` exceeds 2**62, InvalidGraphError for a negative cost or when sizes do not "
-        "fit.");
+        "|value| or of costs inside `within` exceeds 2**62, InvalidAmountError for a negative cost, InvalidGraphError "
+        "when sizes do not fit.");
 
     module.def(
         "verify_frontier", &verify_given, py::arg("graph"), py::arg("values"), py::arg("costs"), py::arg("executable"),

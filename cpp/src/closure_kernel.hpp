@@ -68,8 +68,9 @@ struct ArcFlow {
     W amount;
 };
 
-// Sums over paths count shared nodes more than once and may grow exponentially. The cap is no less than any true sum,
-// and a capped sum plus another stays inside the type.
+// Sums over paths count shared nodes more than once and may grow exponentially. A capped sum plus another stays inside the
+// type. The cap is one less than the largest true sum: that would be all the weight there is, with nothing left to compare
+// it with.
 template <class W>
 inline constexpr W kSumCap = (W{1} << (8 * sizeof(W) - 2)) - 1;
 

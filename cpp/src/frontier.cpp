@@ -3,8 +3,8 @@
 // How: what is never selected is what x = 0 leaves out; what is free is decided among nodes without cost. Between the
 // two, take a set P of nodes that x = 0 selects, given what is already in, and solve at the ratio x = value(P) / cost(P).
 // If nothing is worth more than that, P enters as one piece at x. Otherwise the smallest optimum S enters earlier than
-// the rest: split into S and P \ S, and forget the arcs between (they are met). Each solve splits or ends a piece, so k
-// pieces take at most 2k - 1 solves, on problems that get smaller and smaller.
+// the rest: split into S and P \ S, and forget the arcs between (they are met). So k pieces
+// take at most 2k - 1 steps, of up to three solves each, on problems that get smaller and smaller.
 // Numbers: at x = p / q weights are q value - p cost. While that fits in 64 bits the exact ratio is used; otherwise a
 // slightly smaller one that fits splits just as well, and only what it cannot split is solved in 128 bits.
 #include "memorepair/frontier.hpp"
@@ -54,6 +54,20 @@ struct Piece {
     bool lopsided = false;
 };
 
+// A solver with its last problem and proof.
+template <class W>
+struct Workspace {
+    ClosureSolver<W> solver;
+    Array<W> weight;
+    std::vector<ArcFlow<W>> proof;
+    Array<W> absorbed;
+
+    void prove() {
+        proof.clear();
+        solver.prove(weight, proof, absorbed);
+    }
+};
+
 class FrontierSolver {
 public:
     FrontierSolver(const Instance& instance, const Array<Weight>& value, const Array<Weight>& cost)
@@ -72,7 +86,7 @@ public:
                     emit_node(node);
                 }
             } else {
-                divide(std::move(piece));
+                divide(piece);
             }
         }
         order_atoms();
@@ -91,19 +105,19 @@ private:
 
     Piece without_never() {
         const NodeId num_nodes = instance_.needs.num_nodes();
-        solver_.solve(instance_.needs, value_);
-        proof_.clear();
-        solver_.prove(value_, proof_, proof_absorbed_);
-        absorbed.assign(proof_absorbed_.begin(), proof_absorbed_.end());
-        for (const ArcFlow<Weight>& entry : proof_) {
-            if (solver_.chosen()[entry.tail] == 0) {
+        narrow_.weight = value_;
+        narrow_.solver.solve(instance_.needs, narrow_.weight);
+        narrow_.prove();
+        absorbed.assign(narrow_.absorbed.begin(), narrow_.absorbed.end());
+        for (const ArcFlow<Weight>& entry : narrow_.proof) {
+            if (narrow_.solver.chosen()[entry.tail] == 0) {
                 flow.push_back({entry.tail, entry.head, entry.amount});
             }
         }
         Piece whole;
         whole.nodes.resize(num_nodes);
         std::iota(whole.nodes.begin(), whole.nodes.end(), NodeId{0});
-        return part(instance_.needs, whole.nodes, solver_.chosen(), 1);
+        return part(instance_.needs, whole.nodes, narrow_.solver.chosen(), 1);
     }
 
     // Only what costs nothing, and needs nothing that costs, can be free.
@@ -122,20 +136,17 @@ private:
             return all;
         }
         const Piece candidates = part(all.needs, all.nodes, costless, 1);
-        weight_.resize(candidates.nodes.size());
-        std::transform(candidates.nodes.begin(), candidates.nodes.end(), weight_.begin(),
-                       [&](NodeId node) { return value_[node]; });
-        solver_.solve(candidates.needs, weight_);
-        proof_.clear();
-        solver_.prove(weight_, proof_, proof_absorbed_);
+        set_weights(candidates.nodes, {0, 1}, narrow_.weight);
+        narrow_.solver.solve(candidates.needs, narrow_.weight);
+        narrow_.prove();
         for (NodeId node = 0; node < candidates.nodes.size(); ++node) {
-            if (solver_.chosen()[node] != 0) {
+            if (narrow_.solver.chosen()[node] != 0) {
                 atom_[candidates.nodes[node]] = kFree;
-                absorbed[candidates.nodes[node]] = proof_absorbed_[node];
+                absorbed[candidates.nodes[node]] = narrow_.absorbed[node];
             }
         }
-        for (const ArcFlow<Weight>& entry : proof_) {
-            if (solver_.chosen()[entry.tail] != 0) {
+        for (const ArcFlow<Weight>& entry : narrow_.proof) {
+            if (narrow_.solver.chosen()[entry.tail] != 0) {
                 flow.push_back({candidates.nodes[entry.tail], candidates.nodes[entry.head], entry.amount});
             }
         }
@@ -181,15 +192,16 @@ private:
     }
 
     void emit_node(NodeId node) {
-        emit(reduced(value_[node], cost_[node]));
-        atom_[node] = atoms_.back().id;
+        atom_[node] = emit(reduced(value_[node], cost_[node]));
     }
 
-    void emit(Ratio ratio) {
-        atoms_.push_back({ratio, static_cast<NodeId>(atoms_.size())});
+    NodeId emit(Ratio ratio) {
+        const auto id = static_cast<NodeId>(atoms_.size());
+        atoms_.push_back({ratio, id});
+        return id;
     }
 
-    void divide(Piece whole) {
+    void divide(const Piece& whole) {
         Weight value = 0;
         Weight size = 0;  // sum of |value|
         Weight cost = 0;
@@ -199,22 +211,20 @@ private:
             cost += cost_[node];
         }
         const Ratio ratio = reduced(value, cost);
-        const auto fits = [&](Ratio at) { return Wide{at.denominator} * size + Wide{at.numerator} * cost <= kMaxWeightSum; };
         const NodeId num_nodes = whole.needs.num_nodes();
         if (whole.lopsided && num_nodes > kSmallPiece) {
             const Ratio middle = shortened(median_ratio(whole), size, cost);
-            if (middle.numerator > 0 && fits(middle) && try_split(whole, middle)) {
+            if (middle.numerator > 0 && try_split(whole, middle)) {
                 return;
             }
         }
-        if (!fits(ratio)) {
-            const Ratio near = shortened(ratio, size, cost);
-            if (near.numerator > 0 && fits(near) && try_split(whole, near)) {
-                return;
-            }
-            solve_exactly(wide_solver_, wide_weight_, wide_proof_, wide_absorbed_, std::move(whole), ratio);
-        } else {
-            solve_exactly(solver_, weight_, proof_, proof_absorbed_, std::move(whole), ratio);
+        if (Wide{ratio.denominator} * size + Wide{ratio.numerator} * cost <= kMaxWeightSum) {
+            solve_exactly(narrow_, whole, ratio);
+            return;
+        }
+        const Ratio near = shortened(ratio, size, cost);
+        if (near.numerator == 0 || !try_split(whole, near)) {
+            solve_exactly(wide_, whole, ratio);
         }
     }
 
@@ -228,26 +238,24 @@ private:
 
     // At any ratio that splits. False when everything or nothing is worth it there.
     bool try_split(const Piece& whole, Ratio at) {
-        set_weights(whole.nodes, at, weight_);
-        solver_.solve(whole.needs, weight_);
-        return split(whole, solver_.chosen());
+        set_weights(whole.nodes, at, narrow_.weight);
+        narrow_.solver.solve(whole.needs, narrow_.weight);
+        return split(whole, narrow_.solver.chosen());
     }
 
     template <class W>
-    void solve_exactly(ClosureSolver<W>& solver, Array<W>& weight, std::vector<ArcFlow<W>>& proof, Array<W>& taken,
-                       Piece whole, Ratio ratio) {
-        set_weights(whole.nodes, ratio, weight);
-        solver.solve(whole.needs, weight);
-        if (split(whole, solver.chosen())) {
+    void solve_exactly(Workspace<W>& at, const Piece& whole, Ratio ratio) {
+        set_weights(whole.nodes, ratio, at.weight);
+        at.solver.solve(whole.needs, at.weight);
+        if (split(whole, at.solver.chosen())) {
             return;
         }
-        emit(ratio);
+        const NodeId id = emit(ratio);
         for (const NodeId node : whole.nodes) {
-            atom_[node] = atoms_.back().id;
+            atom_[node] = id;
         }
-        proof.clear();
-        solver.prove(weight, proof, taken);
-        for (const ArcFlow<W>& entry : proof) {
+        at.prove();
+        for (const ArcFlow<W>& entry : at.proof) {
             flow.push_back({whole.nodes[entry.tail], whole.nodes[entry.head], entry.amount});
         }
     }
@@ -293,11 +301,20 @@ private:
         piece.lopsided = lopsided;
     }
 
+    // Of the ratios of nodes with what they require next to them.
     Ratio median_ratio(const Piece& piece) {
         sample_.clear();
-        for (const NodeId node : piece.nodes) {
-            if (value_[node] > 0 && cost_[node] > 0) {
-                sample_.push_back({value_[node], cost_[node]});
+        for (NodeId node = 0; node < piece.needs.num_nodes(); ++node) {
+            const Weight value = value_[piece.nodes[node]];
+            if (value <= 0) {
+                continue;
+            }
+            Weight cost = cost_[piece.nodes[node]];
+            for (const NodeId need : piece.needs.of(node)) {
+                cost += cost_[piece.nodes[need]];
+            }
+            if (cost > 0) {
+                sample_.push_back({value, cost});
             }
         }
         if (sample_.empty()) {
@@ -349,14 +366,8 @@ private:
     std::vector<Atom> atoms_;
     std::vector<Piece> todo_;
 
-    ClosureSolver<Weight> solver_;
-    ClosureSolver<Wide> wide_solver_;
-    Array<Weight> weight_;
-    Array<Wide> wide_weight_;
-    std::vector<ArcFlow<Weight>> proof_;
-    std::vector<ArcFlow<Wide>> wide_proof_;
-    Array<Weight> proof_absorbed_;
-    Array<Wide> wide_absorbed_;
+    Workspace<Weight> narrow_;
+    Workspace<Wide> wide_;
     Array<NodeId> local_;
     std::vector<std::uint8_t> tied_;
     std::vector<Ratio> sample_;

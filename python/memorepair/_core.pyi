@@ -209,14 +209,14 @@ class Frontier:
         """Raises NodeRangeError."""
 
     def at(self, cost_weight: int | Fraction) -> FrontierPoint:
-        """The smallest optimum at a cost weight; InvalidGraphError below 0."""
+        """The smallest optimum at a cost weight; InvalidAmountError below 0."""
 
     def for_budget(self, budget: SupportsIndex, tie_order: _Ids | None = None) -> BudgetChoice:
         """The dearest point within the budget, filled up by value for cost.
 
         Single nodes whose parents are in come first, then nodes with up to 63 ancestors they lack. Among equals the
         node with the smaller entry of `tie_order` (one per node) goes first, else the smaller id. Never worth less
-        than filling up from nothing. Raises InvalidGraphError below 0 or when the graph has grown since.
+        than filling up from nothing. Raises InvalidAmountError below 0, InvalidGraphError when the graph has grown.
         """
 
     def verify(self) -> bool:
@@ -286,8 +286,8 @@ class ProvenanceGraph:
         """The smallest optimum of value - x cost for every x >= 0, under the rules of closure().
 
         One value and one cost per node; costs are at least 0, values may be below. Raises WeightOverflowError when
-        the sum of |value| or of costs inside `within` exceeds 2**62, InvalidGraphError for a negative cost or when
-        sizes do not fit. Source: Gallo, Grigoriadis and Tarjan 1989.
+        the sum of |value| or of costs inside `within` exceeds 2**62, InvalidAmountError for a negative cost,
+        InvalidGraphError when sizes do not fit. Source: Gallo, Grigoriadis and Tarjan 1989.
         """
 
     def closure(self, weights: _Weights, executable: Mask | None = None, within: Mask | None = None) -> Closure:

@@ -231,11 +231,20 @@ class Scope:
         """Yield a View of the newest committed state."""
         self.backend.check_open()  # before the lock, which a fork may have left taken
         with ExitStack() as stack:
-            with self._lock:
-                # Opened under the lock, the snapshot is never older than memory, so both can be brought to one epoch.
-                snapshot = stack.enter_context(self.backend.snapshot(self.id))
-                barrier = self._barrier = self._barrier.follow(snapshot)
+            snapshot, barrier = self._snapshot(stack)
             yield View(snapshot, barrier, self, self.clock())
+
+    def _snapshot(self, stack: ExitStack) -> tuple[Snapshot, Barrier]:
+        """Open a snapshot, and memory's barrier brought to its very epoch."""
+        while True:
+            with ExitStack() as attempt:
+                # Not under the lock: who has to wait for a snapshot must not keep others from finishing with theirs.
+                snapshot = attempt.enter_context(self.backend.snapshot(self.id))
+                with self._lock:
+                    if snapshot.epoch >= self._barrier.epoch:  # otherwise another thread has been told of more
+                        barrier = self._barrier = self._barrier.follow(snapshot)
+                        stack.enter_context(attempt.pop_all())
+                        return snapshot, barrier
 
     @contextmanager
     def write(self, kind: str) -> Iterator[Writer]:
