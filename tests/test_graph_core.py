@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memorepair._core import ProvenanceGraph
-from memorepair.errors import CapacityError, InvalidGraphError, NodeRangeError
+from memorepair.errors import CapacityError, InvalidGraphError, MemorepairError, NodeRangeError
 
 
 def ids(values: object) -> np.ndarray:
@@ -323,3 +323,23 @@ def test_no_object_is_ever_handed_out_with_nothing_inside() -> None:
             kind()
     bare = _core.Mask.__new__(_core.Mask)
     assert (bare.size, bare.count(), bare | bare) == (0, 0, _core.Mask(0))
+
+
+def test_messages_name_what_came() -> None:
+    graph = ProvenanceGraph.from_edges(3, ids([]), ids([]))
+    frontier = graph.frontier(np.ones(3, dtype=np.int64), np.ones(3, dtype=np.int64))
+    huge = 2**70
+    for call in (
+        lambda: graph.parents(huge),
+        lambda: graph.append(huge, ids([]), ids([])),
+        lambda: frontier.for_budget(-huge),
+        lambda: frontier.point(huge),
+    ):
+        with pytest.raises(MemorepairError, match=str(huge)):
+            call()
+    for call in (
+        lambda: graph.reach([1, 2]),  # type: ignore[arg-type]
+        lambda: graph.reach(np.ma.masked_array(ids([1, 2]), [True, False])),
+    ):
+        with pytest.raises(TypeError, match=r"roots: expected a numpy array.*got.*; pass"):
+            call()

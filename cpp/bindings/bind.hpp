@@ -164,12 +164,11 @@ inline std::uint64_t count_in(py::handle object, const char* name) {
     return static_cast<std::uint64_t>(value);
 }
 
-// A node id: never negative; too large is for the core to refuse, unless the message would name the clamp.
+// A node id: never negative; too large is for the core to refuse.
 inline std::uint64_t node_in(py::handle object, const char* name) {
     const std::int64_t value = integer_in(object, name);
-    if (value < 0 || value == INT64_MAX) {
-        throw NodeRange(std::string(name) + ": expected an id from 0 to 4294967295, got " +
-                        py::str(object).cast<std::string>());
+    if (value < 0) {
+        throw NodeRange(std::string(name) + ": expected at least 0, got " + py::str(object).cast<std::string>());
     }
     return static_cast<std::uint64_t>(value);
 }

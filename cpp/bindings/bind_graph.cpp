@@ -60,6 +60,9 @@ Mask search(const GraphHandle& handle, const py::object& roots) {
 template <std::vector<NodeId> (ProvenanceGraph::*Kernel)(std::uint64_t) const>
 py::array list(const GraphHandle& handle, const py::object& node) {
     const std::uint64_t id = node_in(node, "node");
+    if (id > kNoNode) {  // the core would name a number that was brought into range
+        throw NodeRange("node: expected an id below 4294967295, got " + py::str(node).cast<std::string>());
+    }
     return ids_out(handle.read([&](const ProvenanceGraph& graph) { return (graph.*Kernel)(id); }));
 }
 
