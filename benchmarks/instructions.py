@@ -24,7 +24,7 @@ HERE = Path(__file__).parent
 SIZES = (10**4, 10**5)
 FAMILIES = ("prov3", "prov10", "chain", "rand3", "proj", "pit")
 # `flow` is the minimum cut on what the reduction leaves, `push_relabel` another algorithm on the same.
-KERNELS = ("build", "load", "reach", "filter", "closure", "flow", "push_relabel", "frontier")
+KERNELS = ("build", "load", "reach", "filter", "closure", "instance", "reduce", "flow", "push_relabel", "frontier")
 
 
 class NotHere(Exception):

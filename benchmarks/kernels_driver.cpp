@@ -78,8 +78,9 @@ int main(int argc, char** argv) {
     const Closure closure = counted("closure", [&] { return solve_closure(graph, {.weights = weights}); });
     report("closure", static_cast<std::uint64_t>(closure.objective));
 
-    // The flow alone, on what the reduction leaves, by two algorithms.
-    const Instance instance = make_instance(graph, nullptr, nullptr);
+    // The closure's steps one by one, the flow by two algorithms.
+    const Instance instance = counted("instance", [&] { return make_instance(graph, nullptr, nullptr); });
+    report("instance", instance.needs.num_arcs());
     if (instance.trivial) {
         Array<Weight> weight;
         for (const NodeId node : instance.global) {
@@ -87,8 +88,10 @@ int main(int argc, char** argv) {
         }
         Dependants dependants;
         ClosureReducer<Weight> reducer;
-        reducer.run(instance.needs, weight, dependants);
-        report("kernel", reducer.kernel().num_nodes());
+        report("reduce", counted("reduce", [&] {
+                   reducer.run(instance.needs, weight, dependants);
+                   return reducer.kernel().num_nodes();
+               }));
         const auto trees = counted("flow", [&] {
             ClosureFlow<Weight> flow;
             flow.solve(reducer.kernel(), reducer.kernel_weight(), dependants);

@@ -544,6 +544,30 @@ def test_many_pieces_do_not_take_quadratic_time() -> None:
         assert frontier.verify()
 
 
+def test_a_long_chain_below_one_valuable_node_takes_no_quadratic_time() -> None:
+    """All of a million nodes merge into the one that pays for them."""
+    one, v = np.uint32(1), np.arange(MILLION - 2, dtype=np.uint32)
+    last = np.uint32(MILLION - 1)
+    graph = ProvenanceGraph.from_edges(MILLION, np.append(v[:-1], [v[-1], last - one]), np.append(v[1:], [last, last]))
+    values, costs = np.zeros(MILLION, dtype=np.int64), np.ones(MILLION, dtype=np.int64)
+    values[-1] = 2 * MILLION
+    closure = graph.closure(values - costs)
+    assert (closure.objective, closure.verify()) == (MILLION, True)
+    frontier = graph.frontier(values, costs)
+    assert (frontier.breakpoints, frontier.verify()) == ([2], True)
+
+
+def test_a_budget_around_a_hub_takes_no_quadratic_time() -> None:
+    """Each of many nodes lacks a hub that lacks as many: no package is small enough, and each is refused at once."""
+    wide = 200_000
+    v, hub = np.arange(wide, dtype=np.uint32), np.full(wide, wide, dtype=np.uint32)
+    graph = ProvenanceGraph.from_edges(2 * wide + 1, np.r_[v, hub], np.r_[hub, v + np.uint32(wide + 1)])
+    values = np.zeros(2 * wide + 1, dtype=np.int64)
+    values[wide + 1 :] = 5
+    choice = graph.frontier(values, np.ones(2 * wide + 1, dtype=np.int64)).for_budget(wide // 2)
+    assert (choice.value, choice.cost, choice.bound) == (0, 0, F(5 * wide, 2 * wide + 1) * (wide // 2))
+
+
 # -- mines, as parametric instances ------------------------------------------------------------------------------------
 
 

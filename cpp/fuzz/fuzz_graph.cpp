@@ -7,6 +7,7 @@
 #include "../tests/forge.hpp"
 #include "memorepair/closure.hpp"
 #include "memorepair/errors.hpp"
+#include "memorepair/frontier.hpp"
 #include "memorepair/graph.hpp"
 
 namespace {
@@ -45,16 +46,29 @@ void use(const ProvenanceGraph& graph, bool valid) {
             require(!valid || (graph.has_edge(parent, node) && graph.reach({&parent, 1}).contains(node)));
         }
     }
-    std::vector<Weight> weights(num_nodes);
-    for (std::size_t i = 0; i < weights.size(); ++i) {
-        weights[i] = static_cast<Weight>(i * 7 % 23) - 11;
-    }
-    if (valid) {
+    // Small weights, and the largest whose sum is within the limit: doubled, they overflow.
+    const auto most = static_cast<Weight>((std::uint64_t{1} << 62) / std::max<std::uint64_t>(num_nodes, 1));
+    for (const Weight scale : {Weight{1}, std::max<Weight>(most / 12, 1)}) {
+        std::vector<Weight> weights(num_nodes);
+        std::vector<Weight> costs(num_nodes);
+        for (std::size_t i = 0; i < weights.size(); ++i) {
+            weights[i] = scale * (static_cast<Weight>(i * 7 % 23) - 11);
+            costs[i] = scale * static_cast<Weight>(i * 5 % 11);
+        }
         const memorepair::ClosureProblem problem{weights, nullptr, nullptr};
         const memorepair::Closure closure = memorepair::solve_closure(graph, problem);
         const memorepair::Certificate& proof = closure.certificate;
-        require(memorepair::verify_closure(graph, problem, closure.selected, closure.objective, proof.sources,
-                                           proof.targets, proof.flow, proof.absorbed));
+        const bool proved = memorepair::verify_closure(graph, problem, closure.selected, closure.objective, proof.sources,
+                                                       proof.targets, proof.flow, proof.absorbed);
+        require(!valid || proved);
+        const memorepair::FrontierProblem question{weights, costs};
+        const memorepair::Frontier frontier = memorepair::solve_frontier(graph, question);
+        const memorepair::FrontierCertificate& flow = frontier.certificate;
+        const bool whole = memorepair::verify_frontier(graph, question, frontier.piece, frontier.numerators,
+                                                       frontier.denominators, flow.sources, flow.targets, flow.flow);
+        require(!valid || whole);
+        const auto choice = memorepair::choose_within_budget(graph, question, frontier, 20 * scale, {});
+        require(choice.cost <= 20 * scale);
     }
 }
 

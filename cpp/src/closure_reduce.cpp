@@ -4,6 +4,7 @@
 #include "closure_reduce.hpp"
 
 #include <numeric>
+#include <utility>
 
 namespace memorepair {
 
@@ -94,9 +95,9 @@ void ClosureReducer<W>::drop_from_the_top(const Needs& needs) {
 
 template <class W>
 void ClosureReducer<W>::take_from_the_bottom(const Needs& needs) {
-    // What a dependant pays for a node and all below it: nothing for what is taken, nor inside a group.
+    // What a dependant pays for a node and all below it: nothing for what is taken, nor inside a group. Until its own turn
+    // a node holds the prices of those merged into it, which it pays itself.
     bound_.assign(needs.num_nodes(), 0);
-    owed_.assign(needs.num_nodes(), 0);
     for (NodeId node = 0; node < needs.num_nodes(); ++node) {
         if (fate_[node] != Fate::open) {
             if (fate_[node] == Fate::merged) {
@@ -105,7 +106,7 @@ void ClosureReducer<W>::take_from_the_bottom(const Needs& needs) {
             continue;
         }
         const W weight = weight_[node];
-        W price = owed_[node];
+        W price = std::exchange(bound_[node], 0);
         for (const NodeId need : needs.of(node)) {
             price = capped_sum(price, bound_[need]);
         }
@@ -140,7 +141,7 @@ void ClosureReducer<W>::take_from_the_bottom(const Needs& needs) {
         } else if (only == kNoNode) {
             fate_[node] = Fate::dropped;
         } else {
-            owed_[only] = capped_sum(owed_[only], price);
+            bound_[only] = capped_sum(bound_[only], price);  // its turn comes later
             merge(node, only, arc, false);
             std::swap(upper_[only], upper_[node]);
         }

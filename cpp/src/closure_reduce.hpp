@@ -115,7 +115,6 @@ private:
     Array<NodeId> lower_;
     Array<NodeId> upper_;
     Array<W> bound_;  // in the first pass gain(u), in the second max(0, price(u) - p_u)
-    Array<W> owed_;   // the prices of those merged into this node, for which it pays from now on
     struct Visit {
         NodeId node;
         std::uint32_t parent;  // place in the list of visits

@@ -3,7 +3,7 @@
 // selected, nor is anything inside `within` that depends on it. Edges that leave `within` are ignored. Exact integers,
 // no tolerance. The answer is unique (optimal closures form a lattice), so the order of edges and threads never
 // matters.
-// Source: Picard 1976 (closure = minimum cut); Goldberg and Tarjan 1988 (push-relabel).
+// Source: Picard 1976 (closure = minimum cut); Hochbaum 2008 (pseudoflow); Goldberg and Tarjan 1988 (push-relabel).
 #pragma once
 
 #include <cstdint>
