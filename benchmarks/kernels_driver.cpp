@@ -103,7 +103,7 @@ int main(int argc, char** argv) {
         }
         const auto pushes = counted("push_relabel", [&] {
             PushRelabel<Weight> flow;
-            dependants.assign(reducer.kernel());
+            dependants.assign(reducer.kernel(), true);
             flow.start(reducer.kernel(), reducer.kernel_weight(), dependants, total > 0);
             while (!flow.advance(~std::uint64_t{0})) {
             }

@@ -56,6 +56,7 @@ Closure solve_closure(const ProvenanceGraph& graph, const ClosureProblem& proble
 
     ClosureSolver<Weight> solver;
     solver.solve(instance.needs, node_weight);
+    solver.release();
     std::vector<ArcFlow<Weight>> flow;
     Array<Weight> absorbed;
     solver.prove(node_weight, flow, absorbed);

@@ -32,7 +32,7 @@ template <class W>
 void ClosureFlow<W>::solve(const Needs& needs, std::span<const W> weight, Dependants& dependants, std::uint64_t turn) {
     const bool pull = should_pull(weight);
     if (pull) {
-        dependants.assign(needs);
+        dependants.assign(needs, true);
     }
     trees_.start(needs, weight, dependants, pull);
     by_pushes_ = false;
@@ -40,7 +40,7 @@ void ClosureFlow<W>::solve(const Needs& needs, std::span<const W> weight, Depend
     for (std::uint64_t work = turn * (std::uint64_t{needs.num_nodes()} + needs.num_arcs()); !trees_.advance(work); work *= 2) {
         if (!both_started) {
             if (!pull) {
-                dependants.assign(needs);
+                dependants.assign(needs, true);
             }
             pushes_.start(needs, weight, dependants, pull);
             both_started = true;

@@ -28,20 +28,18 @@ struct Needs {
     std::span<const NodeId> of(NodeId node) const noexcept { return {heads.data() + begin(node), end(node) - begin(node)}; }
 };
 
-// The same arcs from the other end: `arcs[first[v], first[v + 1])` are who requires v, ascending.
+// The same arcs from the other end: `tails[first[v], first[v + 1])` are who requires v, ascending, and `arcs` beside them
+// their places in Needs::heads, where they are asked for.
 struct Dependants {
-    struct Arc {
-        NodeId tail;
-        KernelArc arc;  // its place in Needs::heads
-    };
     Array<KernelArc> first;
-    Array<Arc> arcs;
+    Array<NodeId> tails;
+    Array<KernelArc> arcs;
 
     KernelArc begin(NodeId node) const noexcept { return first[node]; }
     KernelArc end(NodeId node) const noexcept { return first[std::size_t{node} + 1]; }
-    std::span<const Arc> of(NodeId node) const noexcept { return {arcs.data() + begin(node), end(node) - begin(node)}; }
+    std::span<const NodeId> of(NodeId node) const noexcept { return {tails.data() + begin(node), end(node) - begin(node)}; }
 
-    void assign(const Needs& needs) {
+    void assign(const Needs& needs, bool with_arcs) {
         const NodeId num_nodes = needs.num_nodes();
         first.assign(std::size_t{num_nodes} + 2, 0);
         for (const NodeId head : needs.heads) {
@@ -50,10 +48,15 @@ struct Dependants {
         for (std::size_t i = 1; i < first.size(); ++i) {
             first[i] += first[i - 1];
         }
-        renew(arcs, needs.heads.size());
+        renew(tails, needs.heads.size());
+        renew(arcs, with_arcs ? needs.heads.size() : 0);
         for (NodeId tail = 0; tail < num_nodes; ++tail) {
             for (KernelArc arc = needs.begin(tail); arc < needs.end(tail); ++arc) {
-                arcs[first[std::size_t{needs.heads[arc]} + 1]++] = {tail, arc};
+                const KernelArc place = first[std::size_t{needs.heads[arc]} + 1]++;
+                tails[place] = tail;
+                if (with_arcs) {
+                    arcs[place] = arc;
+                }
             }
         }
         first.pop_back();

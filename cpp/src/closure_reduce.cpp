@@ -52,7 +52,7 @@ void ClosureReducer<W>::run(const Needs& needs, std::span<const W> weight, Depen
 template <class W>
 std::size_t ClosureReducer<W>::round(const Needs& needs) {
     const NodeId num_nodes = needs.num_nodes();
-    dependants_->assign(needs);
+    dependants_->assign(needs, !first_round_);
     fate_.assign(num_nodes, Fate::open);
     fill_with_ids(part_of_, num_nodes);
     fill_with_ids(lower_, num_nodes);
@@ -122,8 +122,8 @@ void ClosureReducer<W>::take_from_the_bottom(const Needs& needs) {
         Arc arc{};
         bool many = false;
         for_ring(lower_, node, [&](NodeId member) {
-            for (const Dependants::Arc& dependant : dependants_->of(member)) {
-                const NodeId other = find(dependant.tail);
+            for (KernelArc place = dependants_->begin(member); place < dependants_->end(member); ++place) {
+                const NodeId other = find(dependants_->tails[place]);
                 if (other == node || fate_[other] != Fate::open || other == only) {
                     continue;
                 }
@@ -132,7 +132,7 @@ void ClosureReducer<W>::take_from_the_bottom(const Needs& needs) {
                     return false;
                 }
                 only = other;
-                arc = origin_of(dependant.tail, dependant.arc, needs);
+                arc = origin_from(place, member);
             }
             return true;
         });
@@ -163,11 +163,12 @@ void ClosureReducer<W>::drop_with_dependants(NodeId root, const Needs& needs) {
     fate_[root] = Fate::dropped;
     for (std::size_t next = 0; next < visits_.size(); ++next) {
         for_ring(lower_, visits_[next].node, [&](NodeId member) {
-            for (const Dependants::Arc& dependant : dependants_->of(member)) {
-                if (fate_[dependant.tail] == Fate::open) {
-                    fate_[dependant.tail] = Fate::dropped;
-                    visits_.push_back({dependant.tail, static_cast<std::uint32_t>(next)});
-                    record_.tree.push_back(origin_of(dependant.tail, dependant.arc, needs));
+            for (KernelArc place = dependants_->begin(member); place < dependants_->end(member); ++place) {
+                const NodeId tail = dependants_->tails[place];
+                if (fate_[tail] == Fate::open) {
+                    fate_[tail] = Fate::dropped;
+                    visits_.push_back({tail, static_cast<std::uint32_t>(next)});
+                    record_.tree.push_back(origin_from(place, member));
                 }
             }
             return true;
@@ -274,6 +275,14 @@ void ClosureReducer<W>::rebuild(const Needs& needs) {
     out.origin.resize(kept);
     now_ = first_round_ ? now_ : 1 - now_;
     first_round_ = false;
+}
+
+template <class W>
+void ClosureReducer<W>::release() {
+    levels_[1 - now_] = {};
+    weight_ = bound_ = {};
+    fate_ = {};
+    part_of_ = lower_ = upper_ = stamp_ = new_id_ = {};
 }
 
 template <class W>

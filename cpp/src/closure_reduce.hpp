@@ -72,6 +72,9 @@ public:
 
     const Needs& kernel() const noexcept { return levels_[now_].needs; }
     std::span<const W> kernel_weight() const noexcept { return {levels_[now_].weight.data(), levels_[now_].weight.size()}; }
+    // Gives back the memory that only run() needs.
+    void release();
+
     // The node of the problem that a kernel node stands for, and the arc of the problem behind a kernel arc.
     NodeId name(NodeId node) const noexcept { return levels_[now_].name[node]; }
     Arc origin(KernelArc arc) const noexcept { return levels_[now_].origin[arc]; }
@@ -97,6 +100,10 @@ private:
     NodeId name_of(NodeId node) const noexcept { return first_round_ ? node : levels_[now_].name[node]; }
     Arc origin_of(NodeId tail, KernelArc arc, const Needs& needs) const noexcept {
         return first_round_ ? Arc{tail, needs.heads[arc]} : levels_[now_].origin[arc];
+    }
+    // Of a dependant by its place.
+    Arc origin_from(KernelArc place, NodeId head) const noexcept {
+        return first_round_ ? Arc{dependants_->tails[place], head} : levels_[now_].origin[dependants_->arcs[place]];
     }
     void merge(NodeId gone, NodeId kept, Arc arc, bool into_need);
 

@@ -20,6 +20,12 @@ public:
     void solve(const Needs& needs, std::span<const W> weight);
     const std::vector<std::uint8_t>& chosen() const noexcept { return chosen_; }  // per node
 
+    // Gives back what only solve() needs, most of the memory; worth it where the next solve is far off.
+    void release() {
+        dependants_ = {};
+        reducer_.release();
+    }
+
     // Of the problem just solved. Appends to `flow`.
     void prove(std::span<const W> weight, std::vector<ArcFlow<W>>& flow, Array<W>& absorbed);
 

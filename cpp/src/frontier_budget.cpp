@@ -35,7 +35,7 @@ public:
           num_units_(instance_.needs.num_nodes()),
           units_(num_units_),
           in_package_(num_units_) {
-        dependants_.assign(instance_.needs);
+        dependants_.assign(instance_.needs, false);
         for (NodeId id = 0; id < num_units_; ++id) {
             Unit& unit = units_[id];
             unit = {id, 0, 0, kNoNode, kNoNode, 0};
@@ -266,9 +266,9 @@ private:
         added_.push_back(id);
         choice_.value += units_[id].value;
         choice_.cost += units_[id].cost;
-        for (const Dependants::Arc& arc : dependants_.of(id)) {
-            if (taken_[arc.tail] == 0 && --waiting_[arc.tail] == 0) {
-                offer(arc.tail);
+        for (const NodeId tail : dependants_.of(id)) {
+            if (taken_[tail] == 0 && --waiting_[tail] == 0) {
+                offer(tail);
             }
         }
     }

@@ -73,8 +73,8 @@ public:
 private:
     KernelArc outer_begin(NodeId node) const { return kPull ? dependants_.begin(node) : needs_.begin(node); }
     KernelArc outer_end(NodeId node) const { return kPull ? dependants_.end(node) : needs_.end(node); }
-    NodeId outer_head(KernelArc place) const { return kPull ? dependants_.arcs[place].tail : needs_.heads[place]; }
-    KernelArc outer_arc(KernelArc place) const { return kPull ? dependants_.arcs[place].arc : place; }
+    NodeId outer_head(KernelArc place) const { return kPull ? dependants_.tails[place] : needs_.heads[place]; }
+    KernelArc outer_arc(KernelArc place) const { return kPull ? dependants_.arcs[place] : place; }
     // Surplus moves up to the parent as freely as it likes: the arc is an outer one.
     bool is_outer(const Node& node) const { return node.requires_parent != kPull; }
 

@@ -58,7 +58,7 @@ private:
     }
     std::pair<NodeId, KernelArc> need(KernelArc place) const { return {needs_.heads[place], place}; }
     std::pair<NodeId, KernelArc> dependant(KernelArc place) const {
-        return {dependants_.arcs[place].tail, dependants_.arcs[place].arc};
+        return {dependants_.tails[place], dependants_.arcs[place]};
     }
     // The far end and the arc. Where lists start is looked up once per node by the caller.
     std::pair<NodeId, KernelArc> outer(KernelArc place) const { return kPull ? dependant(place) : need(place); }
@@ -385,9 +385,9 @@ void PushRelabel<W>::choose() {
         for (const NodeId head : needs_->of(node)) {
             select(head);
         }
-        for (const Dependants::Arc& dependant : dependants_->of(node)) {
-            if (flow_[dependant.arc] > 0) {
-                select(dependant.tail);
+        for (KernelArc place = dependants_->begin(node); place < dependants_->end(node); ++place) {
+            if (flow_[dependants_->arcs[place]] > 0) {
+                select(dependants_->tails[place]);
             }
         }
     }

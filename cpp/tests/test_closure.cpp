@@ -235,7 +235,7 @@ void test_flows(std::uint64_t seed) {
         Dependants dependants;
         ClosureFlow<W> flow;
         flow.solve(needs, weight, dependants, round % 2 == 0 ? ClosureFlow<W>::kTurn : 0);  // or turns of one step each
-        dependants.assign(needs);
+        dependants.assign(needs, true);
         Pseudoflow<W> trees;
         PushRelabel<W> pushes;
         ClosureSolver<W> reduced;
