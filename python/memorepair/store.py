@@ -23,10 +23,17 @@ from memorepair import clock as clocks
 from memorepair import reading, writing
 from memorepair.amounts import Cost
 from memorepair.artifact import Artifact, Gap, VersionInfo
-from memorepair.errors import CascadeTooLargeError, InvalidRequestError, MissingStoreError, StoreError
+from memorepair.errors import (
+    CascadeTooLargeError,
+    InvalidRequestError,
+    MissingExtraError,
+    MissingStoreError,
+    StoreError,
+)
 from memorepair.events import Event, Request, abandon, default_undo_id, preview, raise_event
 from memorepair.impact import DEFAULT_MAX_CASCADE, NO_GUARD, Guard, Impact, checked_max_cascade
 from memorepair.keys import checked_name
+from memorepair.location import is_postgres
 from memorepair.protocol import Backend
 from memorepair.scope import Scope, View, Writer
 from memorepair.selector import Selector
@@ -56,35 +63,50 @@ def open_store(
     """
     Open one scope of a store. This is `memorepair.open`.
 
-    `location`: a path, ":memory:" (SQLite in memory), or a backend. `scope`: tenant, agent or project; edges never
-    cross scopes. `create`: make the file and the scope when they are absent. `max_cascade`: the share (float) or count
+    `location`: a path, ":memory:" (SQLite in memory), "postgresql://user@host/database", or a backend. `scope`: tenant,
+    agent or project; edges never cross scopes. `create`: make the store and the scope when they are absent. `max_cascade`: the share (float) or count
     (int) of visible artifacts that one event may withdraw unconfirmed; None turns the guard off. `count_reads`: keep
     advisory counts of reads and gap hits for schedules. `timeout_seconds`: how long a write waits for another process.
     `clock`: microseconds since 1970 UTC, for expiry.
-    Raises MissingStoreError, DamagedStoreError, NewerSchemaError, StoreReadOnlyError, StoreBusyError, InvalidKeyError.
+    Raises MissingStoreError, DamagedStoreError, NewerSchemaError, StoreReadOnlyError, StoreBusyError,
+    StoreUnreachableError, MissingExtraError, InvalidKeyError.
     """
     name, limit = checked_name(scope, "scope"), checked_max_cascade(max_cascade)
     if not isinstance(location, (str, os.PathLike)):
         if not hasattr(location, "transaction"):
             raise InvalidRequestError(f"open: expected a path, ':memory:' or a backend, got {type(location).__name__}")
         return _scope_store(location, name, clock, create, limit, count_reads, owns_backend=False)
-    path = os.fspath(location)
-    if not isinstance(path, str) or "\0" in path or not path.isprintable():
-        raise InvalidRequestError(f"open: expected a path of printable characters, got {path!r}")
     if (
         isinstance(timeout_seconds, bool)
         or not isinstance(timeout_seconds, (int, float))
         or not 0 <= timeout_seconds <= 1e6
     ):
         raise InvalidRequestError(f"open: timeout_seconds: expected 0 to 1e6, got {timeout_seconds!r}")
-    if not create and not os.path.exists(path):
-        raise MissingStoreError(f"open: store {os.fspath(location)!r} does not exist; make it, or check the path")
-    backend = SqliteBackend(location, timeout_seconds=timeout_seconds, create=create)
+    path = os.fspath(location)
+    backend = (_open_postgres if is_postgres(path) else _open_sqlite)(path, timeout_seconds, create)
     try:
         return _scope_store(backend, name, clock, create, limit, count_reads, owns_backend=True)
     except BaseException:
         backend.close()
         raise
+
+
+def _open_sqlite(path: str, timeout_seconds: float, create: bool) -> Backend:
+    if not isinstance(path, str) or "\0" in path or not path.isprintable():
+        raise InvalidRequestError(f"open: expected a path of printable characters, got {path!r}")
+    if not create and not os.path.exists(path):
+        raise MissingStoreError(f"open: store {path!r} does not exist; make it, or check the path")
+    return SqliteBackend(path, timeout_seconds=timeout_seconds, create=create)
+
+
+def _open_postgres(url: str, timeout_seconds: float, create: bool) -> Backend:
+    try:
+        from memorepair.postgres import PostgresBackend
+    except ImportError as error:
+        raise MissingExtraError(
+            f"open: PostgreSQL needs psycopg ({error}); run: pip install 'memorepair[postgres]'"
+        ) from error
+    return PostgresBackend(url, timeout_seconds=timeout_seconds, create=create)
 
 
 def _scope_store(
