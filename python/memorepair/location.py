@@ -1,6 +1,7 @@
 """Where a store lives: a path, ":memory:", or the URL of a PostgreSQL database.
 
-Contract: `shown` names a location in messages without user, password or parameters; nothing else may print a URL.
+Contract: `shown_location` names a location in messages, without user, password or parameters; nothing else may print
+a URL.
 Invariant: a URL that two readers could take apart in two ways is refused, so that no part of a password can end up
 where a host or a database is expected, and from there in a message of the server or the driver.
 """
@@ -38,7 +39,7 @@ def checked_url(url: str) -> str:
     return url
 
 
-def shown(location: str) -> str:
+def shown_location(location: str) -> str:
     """Return `location` for people: a URL keeps its host, port and database, and nothing else."""
     if not is_postgres(location):
         return location

@@ -37,7 +37,7 @@ from memorepair.errors import (
     StoreUnreachableError,
     UnknownOutcomeError,
 )
-from memorepair.location import checked_url, shown
+from memorepair.location import checked_url, shown_location
 from memorepair.postgres_rows import (
     NOTHING_RECENT,
     Connection,
@@ -74,8 +74,9 @@ class PostgresBackend:
             parts = conninfo_to_dict(checked_url(url))
         except psycopg.Error:
             raise InvalidRequestError("open: libpq cannot read the URL; see its manual, 'Connection URIs'") from None
-        self._parts = CONNECTION_DEFAULTS | {"connect_timeout": str(max(2, int(timeout_seconds)))} | parts
-        self.location = shown(url)
+        patience = max(2, int(timeout_seconds))
+        self._parts: dict[str, Any] = {**CONNECTION_DEFAULTS, "connect_timeout": patience, **parts}
+        self.location = shown_location(url)
         self.is_closed = False
         self._timeout_seconds = timeout_seconds
         self._pid = os.getpid()
@@ -104,11 +105,7 @@ class PostgresBackend:
 
     def _connect(self) -> Connection:
         with typed(f"open {self.location}"):
-            connection: Connection = psycopg.connect(
-                **self._parts,  # type: ignore[arg-type]
-                autocommit=True,
-                client_encoding="utf8",
-            )
+            connection: Connection = psycopg.connect(**self._parts | {"client_encoding": "utf8"}, autocommit=True)
         try:
             with typed(f"open {self.location}"):
                 self._check_server(connection)
@@ -133,7 +130,10 @@ class PostgresBackend:
         if row[2] != connection.info.backend_pid:
             connection.prepare_threshold = None  # a pooler: the next statement may meet another session
         if self._identity:
-            epochs = dict(connection.execute("SELECT id, epoch FROM memorepair.scope WHERE id = ANY(%s)", ([*seen],)))
+            rows = connection.execute(
+                "SELECT id, epoch FROM memorepair.scope WHERE id = ANY(%s)", ([*seen],)
+            ).fetchall()
+            epochs: dict[int, int] = dict(rows)
             is_behind = any(epochs.get(scope, -1) < epoch for scope, epoch in seen.items())
             if is_behind or _read_identity(connection) != self._identity:
                 raise StoreError(
@@ -148,6 +148,7 @@ class PostgresBackend:
                 raise MissingStoreError(
                     f"open {self.location}: there is no store in the database; make it, or check the URL"
                 )
+            connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
             with connection.transaction():
                 connection.execute("SELECT pg_advisory_xact_lock(%s)", (CREATION_LOCK,))
                 found = _read_identity(connection) or self._create(connection)
@@ -162,7 +163,7 @@ class PostgresBackend:
 
     def _create(self, connection: Connection) -> dict[str, str]:
         # An administrator may have made the empty schema for a role that may not make one.
-        if connection.execute("SELECT to_regnamespace('memorepair')").fetchone() == (None,):
+        if not connection.execute("SELECT FROM pg_namespace WHERE nspname = 'memorepair'").fetchall():
             connection.execute("CREATE SCHEMA memorepair")
         connection.execute(resources.files("memorepair").joinpath("postgres.sql").read_bytes())
         identity = {"schema": str(SCHEMA_VERSION), "uuid": uuid.uuid4().hex, "incarnation": "1"}
@@ -327,7 +328,9 @@ class PostgresBackend:
 
 def _read_identity(connection: Connection) -> dict[str, str]:
     """What `meta` says; empty when there is no such table."""
-    if connection.execute("SELECT to_regclass('memorepair.meta')").fetchone() == (None,):
+    # Not to_regclass: it answers from a cache that another session's CREATE TABLE may not have reached yet.
+    sql = "SELECT FROM pg_tables WHERE schemaname = 'memorepair' AND tablename = 'meta'"
+    if not connection.execute(sql).fetchall():
         return {}
     rows: list[tuple[Any, ...]] = connection.execute("SELECT name, value FROM memorepair.meta").fetchall()
     return dict(rows)

@@ -87,7 +87,7 @@ def typed_error(what: str, error: psycopg.Error) -> StoreError:
                 f"{what}: schema memorepair is not that of a store ({said}); use another database or restore a backup"
             )
         case psycopg.OperationalError() | errors.IdleInTransactionSessionTimeout():
-            return StoreUnreachableError(f"{what}: no connection to the server; nothing was changed, try again ({said})")
+            return StoreUnreachableError(f"{what}: no connection to the server; nothing was changed ({said})")
     return StoreError(f"{what}: {said}; nothing was changed")
 
 
@@ -137,7 +137,7 @@ class PostgresSnapshot:
         return rows[0] if rows else None
 
     def _pages(self, sql: str, *values: Any, after: Any) -> Iterator[tuple[Any, ...]]:
-        """Yield every row, a page at a time; the first column orders them, and the last values are `after` and LIMIT."""
+        """Yield all rows, a page at a time; the first column orders them, the last values are `after` and LIMIT."""
         while True:
             rows = self._all(sql, *values, after, PAGE_ROWS)
             yield from rows
@@ -210,8 +210,7 @@ class PostgresSnapshot:
             rows = self._pages(f"{sql} AND version > %s ORDER BY version LIMIT %s", after=0)
         else:
             rows = iter(self._all(f"{sql} AND version = ANY(%s::bigint[]) ORDER BY version", list(map(int, ids))))
-        for version, parents in rows:
-            yield version, parents
+        yield from ((row[0], row[1]) for row in rows)
 
     def content(self, version: int) -> ContentRow | None:
         if version in self._contents:
@@ -252,11 +251,11 @@ class PostgresSnapshot:
 
     def fates(self, heads: Iterable[int]) -> dict[int, FateRow]:
         sql = (
-            "SELECT version, key, fate, attempt, epoch, reason FROM memorepair.fate "
+            "SELECT version, key, fate, reason, attempt, epoch FROM memorepair.fate "
             "WHERE scope = %s AND version = ANY(%s::bigint[])"
         )
         rows = self._all(sql, list(map(int, heads)))
-        return {row[0]: FateRow(*row[:3], row[5].decode(), *row[3:5]) for row in rows}
+        return {row[0]: FateRow(row[0], row[1], row[2], row[3].decode(), row[4], row[5]) for row in rows}
 
     _ATTEMPT = (
         "SELECT attempt, state, token, event_id, plan_digest, plan_epoch, owner, heartbeat, reason "
@@ -265,11 +264,10 @@ class PostgresSnapshot:
 
     def attempt(self, attempt: int) -> AttemptRow | None:
         row = self._one(f"{self._ATTEMPT} AND attempt = %s", attempt)
-        return None if row is None else AttemptRow(*row[:-1], row[-1].decode())
+        return None if row is None else AttemptRow(*_with_reason(row))
 
     def attempts(self) -> list[AttemptRow]:
-        rows = self._all(f"{self._ATTEMPT} ORDER BY attempt")
-        return [AttemptRow(*row[:-1], row[-1].decode()) for row in rows]
+        return [AttemptRow(*_with_reason(row)) for row in self._all(f"{self._ATTEMPT} ORDER BY attempt")]
 
     def stages(self, attempt: int | None) -> list[StageRow]:
         sql = (
@@ -278,8 +276,8 @@ class PostgresSnapshot:
         )
         with typed("read"):
             return [
-                StageRow(row[0], msgspec.msgpack.decode(row[1], type=VersionRow), *row[2:-1], row[-1].decode())
-                for row in self._all(sql, attempt)
+                StageRow(attempt, msgspec.msgpack.decode(version, type=VersionRow), *_with_reason(columns))
+                for attempt, version, *columns in self._all(sql, attempt)
             ]
 
     def uses(self, keys: Iterable[str]) -> dict[str, UseRow]:
@@ -302,6 +300,11 @@ class PostgresSnapshot:
         return [(row[0], row[1]) for row in self._all(sql, version)]
 
 
+def _with_reason(columns: Sequence[Any]) -> list[Any]:
+    """Columns whose last one is a reason, as text."""
+    return [*columns[:-1], columns[-1].decode()]
+
+
 def _event_row(row: tuple[Any, ...]) -> EventRow:
     with typed("read"):
         roots, restored = (msgspec.json.decode(row[at], type=list[Root]) for at in (4, 10))
@@ -309,9 +312,32 @@ def _event_row(row: tuple[Any, ...]) -> EventRow:
     return EventRow(*columns)
 
 
-def _columns(rows: Iterable[msgspec.Struct]) -> Iterator[list[Any]]:
+def _columns(rows: Iterable[msgspec.Struct]) -> list[list[Any]]:
     """Rows as one list a column, for `unnest`."""
-    yield from map(list, zip(*map(astuple, rows), strict=True))
+    return [list(column) for column in zip(*map(astuple, rows), strict=True)]
+
+
+_VERSION, _CONTENT = f"scope, {_VERSION_COLUMNS}", "scope, version, state, codec, body"
+_SET_STATE = "UPDATE memorepair.scope SET next_version = %s, event_epoch = %s, late_epoch = %s WHERE id = %s"
+_INSERT_VERSION = (
+    f"INSERT INTO memorepair.version({_VERSION}) "
+    "VALUES(%s,%s,%s,%s,%s,%s,%s,%s,%s,%s,%s,%s,%s,%s,%s,%s,%s,%s,%s,%s,%s,%s)"
+)
+_INSERT_CONTENT = f"INSERT INTO memorepair.content({_CONTENT}) VALUES(%s,%s,%s,%s,%s)"
+_UPSERT_HEADS = (  # one statement for one head or for a hundred thousand
+    "INSERT INTO memorepair.head(scope, key, head, latest, floor) "
+    "SELECT %s, * FROM unnest(%s::text[], %s::bigint[], %s::bigint[], %s::bigint[]) ON CONFLICT(scope, key) "
+    "DO UPDATE SET head = excluded.head, latest = excluded.latest, floor = excluded.floor"
+)
+_INSERT_LEDGER = (
+    "INSERT INTO memorepair.ledger(scope, epoch, kind, inserted, crowned, dethroned, reparented, expiring, event_id, "
+    "recorded_at, mark) VALUES(%s,%s,%s,%s,%s,%s,%s,%s,%s,%s,%s)"
+)
+# What most writes are, a put or a derive, as one statement of the same parts.
+_PUT_ONE = (
+    f"WITH state AS ({_SET_STATE}), version AS ({_INSERT_VERSION}), content AS ({_INSERT_CONTENT}), "
+    f"head AS ({_UPSERT_HEADS}) {_INSERT_LEDGER}"
+)
 
 
 class PostgresTransaction(PostgresSnapshot):
@@ -342,39 +368,30 @@ class PostgresTransaction(PostgresSnapshot):
 
     def _write(self, batch: Batch, mark: bytes) -> None:
         assert batch.ledger is not None
-        scope, epoch = self._scope, self.epoch + 1
+        scope, epoch, run = self._scope, self.epoch + 1, self._db.execute
+        event_epoch = epoch if batch.events else self._event_epoch
+        late_epoch = epoch if batch.late else self._late_epoch
+        state = (batch.next_version, event_epoch, late_epoch, scope)
         versions = [(scope, *astuple(row)) for row in batch.versions]
         contents = [(scope, *astuple(row)) for row in batch.contents]
+        heads = [(scope, *columns)] if (columns := _columns(batch.heads.values())) else []
+        ledger = (scope, *astuple(batch.ledger), mark)
         if len(versions) >= BULK_ROWS:
-            self._copy(f"COPY memorepair.version(scope, {_VERSION_COLUMNS}) FROM STDIN", versions)
-            self._copy("COPY memorepair.content(scope, version, state, codec, body) FROM STDIN", contents)
+            self._copy(f"COPY memorepair.version({_VERSION}) FROM STDIN", versions)
+            self._copy(f"COPY memorepair.content({_CONTENT}) FROM STDIN", contents)
             versions = contents = []
         with self._db.pipeline():
-            self._db.execute(
-                "UPDATE memorepair.scope SET next_version = %s, event_epoch = %s, late_epoch = %s WHERE id = %s",
-                (
-                    batch.next_version,
-                    epoch if batch.events else self._event_epoch,
-                    epoch if batch.late else self._late_epoch,
-                    scope,
-                ),
-            )
-            self._many(
-                f"INSERT INTO memorepair.version(scope, {_VERSION_COLUMNS}) "
-                "VALUES(%s,%s,%s,%s,%s,%s,%s,%s,%s,%s,%s,%s,%s,%s,%s,%s,%s,%s,%s,%s,%s,%s)",
-                versions,
-            )
-            self._many(
-                "INSERT INTO memorepair.content(scope, version, state, codec, body) VALUES(%s,%s,%s,%s,%s)", contents
-            )
+            if len(versions) == len(contents) == len(heads) == 1:
+                run(_PUT_ONE, (*state, *versions[0], *contents[0], *heads[0], *ledger))
+            else:
+                run(_SET_STATE, state)
+                self._many(_INSERT_VERSION, versions)
+                self._many(_INSERT_CONTENT, contents)
+                self._many(_UPSERT_HEADS, heads)
+                run(_INSERT_LEDGER, ledger)
             self._write_graph(batch)
             self._write_repair(batch)
-            self._db.execute(
-                "INSERT INTO memorepair.ledger(scope, epoch, kind, inserted, crowned, dethroned, reparented, expiring, "
-                "event_id, recorded_at, mark) VALUES(%s,%s,%s,%s,%s,%s,%s,%s,%s,%s,%s)",
-                (scope, *astuple(batch.ledger), mark),
-            )
-            self._db.execute("COMMIT")
+            run("COMMIT")
 
     def _copy(self, sql: str, rows: Iterable[tuple[Any, ...]]) -> None:
         with self._db.cursor() as cursor, cursor.copy(sql) as copy:
@@ -387,13 +404,6 @@ class PostgresTransaction(PostgresSnapshot):
 
     def _write_graph(self, batch: Batch) -> None:
         scope, epoch = self._scope, self.epoch + 1
-        if batch.heads:
-            self._db.execute(  # one statement for one head or for a hundred thousand
-                "INSERT INTO memorepair.head(scope, key, head, latest, floor) SELECT %s, * "
-                "FROM unnest(%s::text[], %s::bigint[], %s::bigint[], %s::bigint[]) ON CONFLICT(scope, key) "
-                "DO UPDATE SET head = excluded.head, latest = excluded.latest, floor = excluded.floor",
-                (scope, *_columns(batch.heads.values())),
-            )
         self._many(
             "UPDATE memorepair.version SET parents = %s, num_required = %s WHERE scope = %s AND version = %s",
             ((parents, num_required, scope, version) for version, parents, num_required in batch.reparented),
@@ -411,7 +421,8 @@ class PostgresTransaction(PostgresSnapshot):
                 ),
             )
         self._many(
-            "INSERT INTO memorepair.late(scope, event_epoch, version, epoch) VALUES(%s,%s,%s,%s) ON CONFLICT DO NOTHING",
+            "INSERT INTO memorepair.late(scope, event_epoch, version, epoch) VALUES(%s,%s,%s,%s) "
+            "ON CONFLICT DO NOTHING",
             ((scope, *astuple(row)) for row in batch.late),
         )
         self._many(
@@ -427,9 +438,9 @@ class PostgresTransaction(PostgresSnapshot):
     def _write_repair(self, batch: Batch) -> None:
         scope = self._scope
         self._many(
-            "INSERT INTO memorepair.fate(scope, version, key, fate, reason, attempt, epoch) VALUES(%s,%s,%s,%s,%s,%s,%s) "
-            "ON CONFLICT(scope, version) DO UPDATE SET fate = excluded.fate, reason = excluded.reason, "
-            "attempt = excluded.attempt, epoch = excluded.epoch",
+            "INSERT INTO memorepair.fate(scope, version, key, fate, reason, attempt, epoch) "
+            "VALUES(%s,%s,%s,%s,%s,%s,%s) ON CONFLICT(scope, version) DO UPDATE SET fate = excluded.fate, "
+            "reason = excluded.reason, attempt = excluded.attempt, epoch = excluded.epoch",
             (
                 (scope, row.version, row.key, row.fate, row.reason.encode(), row.attempt, row.epoch)
                 for row in batch.fates
@@ -438,13 +449,13 @@ class PostgresTransaction(PostgresSnapshot):
         self._many(
             "INSERT INTO memorepair.attempt(scope, attempt, state, token, event_id, plan_digest, plan_epoch, owner, "
             "heartbeat, reason) VALUES(%s,%s,%s,%s,%s,%s,%s,%s,%s,%s) ON CONFLICT(scope, attempt) DO UPDATE "
-            "SET state = excluded.state, token = excluded.token, owner = excluded.owner, heartbeat = excluded.heartbeat, "
-            "reason = excluded.reason",
+            "SET state = excluded.state, token = excluded.token, owner = excluded.owner, "
+            "heartbeat = excluded.heartbeat, reason = excluded.reason",
             ((scope, *astuple(row)[:-1], row.reason.encode()) for row in batch.attempts),
         )
         self._many(
-            'INSERT INTO memorepair.stage(scope, attempt, version, "row", codec, body, head, head_parents, state, reason) '
-            "VALUES(%s,%s,%s,%s,%s,%s,%s,%s,%s,%s) "
+            'INSERT INTO memorepair.stage(scope, attempt, version, "row", codec, body, head, head_parents, state, '
+            "reason) VALUES(%s,%s,%s,%s,%s,%s,%s,%s,%s,%s) "
             "ON CONFLICT(scope, attempt, version) DO UPDATE SET state = excluded.state, reason = excluded.reason",
             (
                 (

@@ -64,10 +64,10 @@ def open_store(
     Open one scope of a store. This is `memorepair.open`.
 
     `location`: a path, ":memory:" (SQLite in memory), "postgresql://user@host/database", or a backend. `scope`: tenant,
-    agent or project; edges never cross scopes. `create`: make the store and the scope when they are absent. `max_cascade`: the share (float) or count
-    (int) of visible artifacts that one event may withdraw unconfirmed; None turns the guard off. `count_reads`: keep
-    advisory counts of reads and gap hits for schedules. `timeout_seconds`: how long a write waits for another process.
-    `clock`: microseconds since 1970 UTC, for expiry.
+    agent or project; edges never cross scopes. `create`: make the store and the scope when they are absent.
+    `max_cascade`: the share (float) or count (int) of visible artifacts that one event may withdraw unconfirmed; None
+    turns the guard off. `count_reads`: keep advisory counts of reads and gap hits for schedules. `timeout_seconds`: how
+    long a write waits for another process. `clock`: microseconds since 1970 UTC, for expiry.
     Raises MissingStoreError, DamagedStoreError, NewerSchemaError, StoreReadOnlyError, StoreBusyError,
     StoreUnreachableError, MissingExtraError, InvalidKeyError.
     """
