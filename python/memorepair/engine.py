@@ -153,6 +153,7 @@ class _Run:
         number = self.attempt.attempt if has_attempt else 0
         with self.store._writing("fates") as writer:
             known = writer.snapshot.fates(item.head for item in self.plan.items)
+            writer.snapshot.prefetch(item.key for item in self.plan.items)
             for item in self.plan.items:
                 outcome = self.outcomes[item.key]
                 head = writer.head(item.key)

@@ -88,6 +88,9 @@ class MemorySnapshot:
         self.epoch = scope.epoch
         self.next_version = scope.next_version[self.epoch]
 
+    def prefetch(self, keys: Iterable[str], *, contents: bool = False) -> None:
+        """Nothing: every row is as near as it can be."""
+
     def head(self, key: str) -> Head | None:
         return self._scope.heads.get(key, self.epoch)
 

@@ -64,6 +64,22 @@ _CHANGES = (
     "SELECT epoch, kind, inserted, crowned, dethroned, reparented, expiring, event_id, recorded_at "
     "FROM memorepair.ledger WHERE scope = %(scope)s AND epoch > %(since)s ORDER BY epoch"
 )
+# A head's version, found by its key. OFFSET 0 keeps the planner, while its statistics are young and every table looks
+# small to it, from reading the whole scope instead.
+_ITS_VERSION = (
+    f"LATERAL (SELECT {_VERSION_COLUMNS} FROM memorepair.version AS its "
+    "WHERE its.scope = h.scope AND its.version = h.head OFFSET 0) AS v"
+)
+_HEADS = (
+    "SELECT h.key, h.head, h.latest, h.floor, c.*, v.* "
+    "FROM (SELECT * FROM memorepair.head WHERE scope = %s AND key = ANY(%s::text[])) AS h "
+    "LEFT JOIN LATERAL (SELECT its.version, state, codec, "
+    f"CASE WHEN octet_length(body) <= {SMALL_BYTES} THEN body END AS body FROM memorepair.content AS its "
+    "WHERE %s AND its.scope = h.scope AND its.version = h.head OFFSET 0) AS c ON true "
+    f"LEFT JOIN {_ITS_VERSION} ON true"
+)
+# For one key a plan can be made once; that of a list is made whenever it is asked.
+_HEAD = _HEADS.replace("= ANY(%s::text[])", "= %s").replace("WHERE %s AND", "WHERE")
 
 
 def typed_error(what: str, error: psycopg.Error) -> StoreError:
@@ -121,6 +137,7 @@ class PostgresSnapshot:
         self.next_version: int
         self.epoch, self.next_version, self._event_epoch, self._late_epoch = state[0]
         self._recent = [LedgerRow(*row) for row in changes]
+        self._heads: dict[str, Head | None] = {}
         self._rows: dict[int, VersionRow] = {}
         self._contents: dict[int, ContentRow] = {}
 
@@ -145,36 +162,37 @@ class PostgresSnapshot:
                 return
             after = rows[-1][0]
 
+    def prefetch(self, keys: Iterable[str], *, contents: bool = False) -> None:
+        wanted = list(keys)
+        if len(wanted) > 1:
+            self._heads.update(dict.fromkeys(wanted))
+            self._keep_heads(self._all(_HEADS, wanted, contents))
+
     def head(self, key: str) -> Head | None:
-        row = self._one(
-            "SELECT h.key, h.head, h.latest, h.floor, c.version, c.state, c.codec, "
-            f"CASE WHEN octet_length(c.body) <= {SMALL_BYTES} THEN c.body END, v.* "
-            f"FROM memorepair.head AS h LEFT JOIN (SELECT scope, {_VERSION_COLUMNS} FROM memorepair.version) AS v "
-            "ON v.scope = h.scope AND v.version = h.head "
-            "LEFT JOIN memorepair.content AS c ON c.scope = h.scope AND c.version = h.head "
-            "WHERE h.scope = %s AND h.key = %s",
-            key,
-        )
-        if row is None:
-            return None
-        head, content, version = Head(*row[:4]), row[4:8], row[9:]
-        if version[0] is not None:
-            self._rows[head.head] = VersionRow(*version)
-        if content[3] is not None:
-            self._contents[head.head] = ContentRow(*content)
-        return head
+        if key not in self._heads:
+            self._heads[key] = None
+            self._keep_heads(self._all(_HEAD, key))
+        return self._heads[key]
+
+    def _keep_heads(self, rows: Iterable[tuple[Any, ...]]) -> None:
+        for row in rows:
+            head, content, version = Head(*row[:4]), row[4:8], row[8:]
+            self._heads[head.key] = head
+            if version[0] is not None:
+                self._rows[head.head] = VersionRow(*version)
+            if content[3] is not None:
+                self._contents[head.head] = ContentRow(*content)
 
     def heads(self, prefix: str = "") -> Iterator[tuple[Head, VersionRow]]:
         # `^@` is "starts with": no pattern language, so no character of a key is special.
         rows = self._pages(
-            "SELECT h.key, h.head, h.latest, h.floor, v.* FROM memorepair.head AS h "
-            f"JOIN (SELECT scope, {_VERSION_COLUMNS} FROM memorepair.version) AS v "
-            "ON v.scope = h.scope AND v.version = h.head "
-            "WHERE h.scope = %s AND h.key ^@ %s AND h.key > %s ORDER BY h.key LIMIT %s",
+            "SELECT h.key, h.head, h.latest, h.floor, v.* FROM (SELECT * FROM memorepair.head "
+            "WHERE scope = %s AND key ^@ %s AND key > %s ORDER BY key LIMIT %s) AS h "
+            f"JOIN {_ITS_VERSION} ON true ORDER BY h.key",
             prefix,
             after="",
         )
-        for key, head, latest, floor, _, *columns in rows:
+        for key, head, latest, floor, *columns in rows:
             yield Head(key, head, latest, floor), VersionRow(*columns)
 
     def head_versions(self) -> Ids:
@@ -288,9 +306,8 @@ class PostgresSnapshot:
 
     def head_costs(self, unit: str) -> tuple[int, int]:
         sql = (
-            "SELECT sum(v.cost), count(*) FROM memorepair.head AS h "
-            "JOIN memorepair.version AS v ON v.scope = h.scope AND v.version = h.head "
-            "WHERE h.scope = %s AND v.unit = %s AND v.cost IS NOT NULL"
+            "SELECT sum(v.cost), count(*) FROM (SELECT * FROM memorepair.head WHERE scope = %s) AS h "
+            f"JOIN {_ITS_VERSION} ON v.unit = %s AND v.cost IS NOT NULL"
         )
         row = self._one(sql, unit)
         return (0, 0) if row is None else (int(row[0] or 0), row[1])

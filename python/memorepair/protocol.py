@@ -213,6 +213,9 @@ class Snapshot(Protocol):
     epoch: int
     next_version: int
 
+    def prefetch(self, keys: Iterable[str], *, contents: bool = False) -> None:
+        """Expect to be asked for these heads, their rows and contents: a backend may fetch them together."""
+
     def head(self, key: str) -> Head | None: ...
     def heads(self, prefix: str = "") -> Iterator[tuple[Head, VersionRow]]: ...
     def head_versions(self) -> Ids: ...

@@ -187,6 +187,12 @@ class Writer(View):
             return not self.is_late(version)
         return self.barrier.is_parent(version, self.now_micros)
 
+    def look_up_forms(self, versions: Iterable[int]) -> None:
+        """Learn at once which of `versions` are interfaces, so that `is_interface` need not ask for each."""
+        unknown = [version for version in versions if version not in self.scope.forms and version not in self.fresh]
+        if unknown:
+            self.scope.remember_forms(self.snapshot.versions(unknown).values())
+
     def is_interface(self, version: int) -> bool:
         """Whether `version` is an interface; raises StaleDependencyError when there is no such version."""
         forms = self.scope.forms

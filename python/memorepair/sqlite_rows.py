@@ -103,6 +103,9 @@ class SqliteSnapshot:
             raise typed_error("read", error) from error
         return None
 
+    def prefetch(self, keys: Iterable[str], *, contents: bool = False) -> None:
+        """Nothing: every row is as near as it can be."""
+
     def head(self, key: str) -> Head | None:
         row = self._one("SELECT key, head, latest, floor FROM head WHERE scope = ? AND key = ?", self._scope, key)
         return None if row is None else Head(*row)

@@ -311,6 +311,7 @@ class Store:
         """Return an Artifact or a Gap per key, in order, all from one committed state."""
         names = [checked_name(key) for key in keys]
         with self._scope.read() as view:
+            view.snapshot.prefetch(names, contents=True)
             answers = [reading.read(view, name) for name in names]
         if self._count_reads:
             for answer in answers:
