@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import itertools
 import os
+import queue
+import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import traceback
@@ -16,6 +19,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from urllib.parse import quote
 
 import postgres_server
 import pytest
@@ -316,22 +320,77 @@ def test_connections_are_shared_few_and_closed(url: str) -> None:
         store.get("p")
 
 
-def test_a_guard_takes_one_round_trip(store: mr.Store, other: mr.Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = [store.put(f"k{i}", "x").version for i in range(50)]
-    other.visible(made)
-    waits: list[object] = []
-    wait = psycopg.Connection.wait
-    monkeypatch.setattr(psycopg.Connection, "wait", lambda *args, **more: waits.append(1) or wait(*args, **more))
+class SlowLink:
+    """A server at some distance: what passes, either way, takes `seconds`."""
 
-    def round_trips(call: Callable[[], object]) -> int:
-        waits.clear()
-        call()
-        return len(waits)
+    def __init__(self, url: str, seconds: float) -> None:
+        with psycopg.connect(url) as connection:
+            info = connection.info
+            is_local = info.host.startswith("/")
+            self.target = f"{info.host}/.s.PGSQL.{info.port}" if is_local else (info.host, info.port)
+            self.family = socket.AF_UNIX if is_local else socket.AF_INET
+            secret = f"&password={quote(info.password)}" if info.password else ""
+            folder = tempfile.mkdtemp(prefix="mrlink-")
+            self.url = f"postgresql://{quote(info.user)}@/{info.dbname}?host={quote(folder)}{secret}"
+        self.seconds = seconds
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind(f"{folder}/.s.PGSQL.5432")
+        self.listener.listen()
+        threading.Thread(target=self._accept, daemon=True).start()
 
-    assert round_trips(lambda: other.visible(made)) == 1
-    assert round_trips(lambda: other.get("k0")) == 2
-    store.put("k50", "x")
-    assert round_trips(lambda: other.visible(made)) == 1  # others' commits come along
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                here, there = self.listener.accept()[0], socket.socket(self.family)
+                there.connect(self.target)
+                for source, sink in ((here, there), (there, here)):
+                    chunks: queue.Queue[tuple[float, bytes]] = queue.Queue()
+                    threading.Thread(target=self._read, args=(source, chunks), daemon=True).start()
+                    threading.Thread(target=self._write, args=(sink, chunks), daemon=True).start()
+
+    def _read(self, source: socket.socket, chunks: queue.Queue[tuple[float, bytes]]) -> None:
+        data = b"-"
+        while data:
+            data = source.recv(2**16)
+            chunks.put((time.monotonic() + self.seconds, data))
+
+    def _write(self, sink: socket.socket, chunks: queue.Queue[tuple[float, bytes]]) -> None:
+        data = b"-"
+        with suppress(OSError):
+            while data:
+                at, data = chunks.get()
+                time.sleep(max(0.0, at - time.monotonic()))
+                sink.sendall(data) if data else sink.close()
+
+
+def test_round_trips_on_a_slow_link(url: str, store: mr.Store) -> None:
+    """One for `visible`, `get` and `get_many`, two for a derivation, however far away and whatever others commit."""
+    seconds_away = 0.025
+    link, numbers = SlowLink(url, seconds_away), itertools.count()
+    made = [store.put(f"k{i}", "x") for i in range(50)]
+    with mr.open(link.url, count_reads=False) as far:
+
+        def derive() -> None:
+            far.derive(f"d{next(numbers)}", "y", kind="cache", parents=made[:3], operator="f@1")
+
+        def round_trips(call: Callable[[], object], is_quiet: bool = False) -> float:
+            seconds = []
+            for number in range(4):
+                if not is_quiet:
+                    store.put(f"k{number}", str(next(numbers)), supersede=True)
+                    time.sleep(3 * seconds_away)  # the answer to the end of the last read is back
+                start = time.monotonic()
+                call()
+                seconds.append(time.monotonic() - start)
+            return min(seconds) / (2 * seconds_away)
+
+        derive()
+        far.get("k7")
+        far.visible(made)
+        assert 1 <= round_trips(lambda: far.visible(made), is_quiet=True) < 1.9
+        assert 1 <= round_trips(lambda: far.get("k7")) < 1.9
+        assert 1 <= round_trips(lambda: far.get_many([f"k{i}" for i in range(50)])) < 1.9
+        assert 2 <= round_trips(derive) < 2.9
 
 
 # -- servers and databases that cannot be used -------------------------------------------------------------------------
@@ -408,6 +467,27 @@ def test_a_server_that_has_gone_back_is_refused(url: str, store: mr.Store) -> No
     with pytest.raises(mr.StoreError, match="behind what was read"):
         store.get("p")
     execute(url, "UPDATE memorepair.scope SET epoch = 2")
+    assert store.get("q").content == "x"
+    execute(url, "UPDATE memorepair.scope SET epoch = 1")  # and on a connection that lives
+    with pytest.raises(mr.DamagedStoreError, match="older than what was read"):
+        store.get("p")
+    execute(url, "UPDATE memorepair.scope SET epoch = 2")
+
+
+def test_nothing_stays_in_the_session_of_a_pooler(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    prepared = "SELECT count(*) FROM pg_prepared_statements"
+    for is_pooler in (False, True):
+        if is_pooler:  # which tells its own number for the session
+            monkeypatch.setattr(psycopg.ConnectionInfo, "backend_pid", property(lambda info: 0))
+        with mr.open(url) as store:
+            store.put("p", "x")
+            for _ in range(20):
+                store.get("p")
+            backend = store._scope.backend
+            count = backend._ask("count", lambda connection: connection.execute(prepared).fetchone())
+            settings = backend._ask("ask", lambda connection: connection.execute("SHOW lock_timeout").fetchone())
+            assert (count == (0,)) == is_pooler
+            assert settings == ("0",)
 
 
 def test_defaults_of_the_database_do_not_matter_but_durability_does(url: str) -> None:

@@ -194,8 +194,6 @@ def _close(writer: Writer, kind: str, digest: bytes, roots: list[int], guard: Gu
 
 def resolve_roots(view: View, request: Request) -> list[Root]:
     """Return the roots of an event with the versions that it withdraws, in key order."""
-    view.snapshot.prefetch(proposal.key for proposal in request.replacements)
-    view.snapshot.prefetch(root for root in request.roots if isinstance(root, str))
     if request.kind in ("correct", "migrate"):
         return [_replaced_root(view, proposal, request.kind) for proposal in sorted(request.replacements, key=_key)]
     roots: dict[str, set[int]] = {}

@@ -17,7 +17,7 @@ import os
 import select
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import resources
 from typing import Any, TypeVar
@@ -45,6 +45,7 @@ from memorepair.postgres_rows import (
     PostgresTransaction,
     typed,
 )
+from memorepair.protocol import lost_scope
 
 SCHEMA_VERSION = 1
 CREATION_LOCK = 0x6D656D72  # "memr"; held until the end of the transaction that makes the tables
@@ -192,13 +193,20 @@ class PostgresBackend:
         sql = "SELECT name FROM memorepair.scope ORDER BY name"
         return self._ask("scopes", lambda connection: [row[0] for row in connection.execute(sql)])
 
+    def epoch(self, scope: int) -> int:
+        sql = "SELECT epoch FROM memorepair.scope WHERE id = %s"
+        row = self._ask("read", lambda connection: connection.execute(sql, (scope,)).fetchone())
+        if row is None:
+            raise lost_scope(scope)
+        return int(row[0])
+
     @contextmanager
-    def snapshot(self, scope: int) -> Iterator[PostgresSnapshot]:
-        with self._session(PostgresSnapshot, scope) as snapshot:
+    def snapshot(self, scope: int, keys: Sequence[str] = ()) -> Iterator[PostgresSnapshot]:
+        with self._session(PostgresSnapshot, scope, keys) as snapshot:
             yield snapshot
 
     @contextmanager
-    def transaction(self, scope: int) -> Iterator[PostgresTransaction]:
+    def transaction(self, scope: int, keys: Sequence[str] = ()) -> Iterator[PostgresTransaction]:
         self.check_open()
         with self._lock:
             gate = self._gates.setdefault(scope, threading.Lock())
@@ -206,7 +214,7 @@ class PostgresBackend:
         if not gate.acquire(timeout=self._timeout_seconds):
             raise StoreBusyError("write: another thread holds the scope; nothing was changed, try again")
         try:
-            with self._session(PostgresTransaction, scope) as transaction:
+            with self._session(PostgresTransaction, scope, keys) as transaction:
                 transaction.has_landed = self._has_landed
                 yield transaction
         finally:
@@ -242,9 +250,9 @@ class PostgresBackend:
             raise ClosedStoreError(f"{self.location}: opened before a fork; open the store again in this process")
 
     @contextmanager
-    def _session(self, kind: type[Session], scope: int) -> Iterator[Session]:
+    def _session(self, kind: type[Session], scope: int, keys: Sequence[str] = ()) -> Iterator[Session]:
         since, wait_ms = self._seen.get(scope, NOTHING_RECENT), int(self._timeout_seconds * 1000)
-        connection, session = self._start("begin", lambda connection: kind(connection, scope, since, wait_ms))
+        connection, session = self._start("begin", lambda connection: kind(connection, scope, since, wait_ms, keys))
         self._seen[scope] = session.epoch
         try:
             yield session

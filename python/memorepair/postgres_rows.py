@@ -1,7 +1,7 @@
 """Rows of one scope in PostgreSQL: what a snapshot reads and what a transaction writes.
 
 Contract: as in protocol.py. A snapshot is one REPEATABLE READ transaction; a transaction is READ COMMITTED and takes
-its scope's gate as its first statement. Both begin and learn their state in one message; connections, opening and
+its scope's gate as its first statement. Both begin and learn their state in one round trip; connections, opening and
 closing are postgres.py's business.
 How: a snapshot that others' commits have overtaken brings their ledger rows along (`since`), and a head its row and
 small content, so that most reads are answered in one or two round trips. Long lists come page by page, by key, so
@@ -47,9 +47,11 @@ from memorepair.protocol import (
     StageRow,
     UseRow,
     VersionRow,
+    lost_scope,
 )
 
 Connection = psycopg.Connection[tuple[Any, ...]]
+Cursor = psycopg.Cursor[tuple[Any, ...]]
 
 NOTHING_RECENT = 2**62  # no ledger row is that young
 BULK_ROWS = 100  # from here on COPY is worth its own round trip
@@ -62,7 +64,7 @@ _SELECT_VERSION = f"SELECT {_VERSION_COLUMNS} FROM memorepair.version WHERE scop
 _STATE = "next_version, event_epoch, late_epoch"
 _CHANGES = (
     "SELECT epoch, kind, inserted, crowned, dethroned, reparented, expiring, event_id, recorded_at "
-    "FROM memorepair.ledger WHERE scope = %(scope)s AND epoch > %(since)s ORDER BY epoch"
+    "FROM memorepair.ledger WHERE scope = %s AND epoch > %s ORDER BY epoch"
 )
 # A head's version, found by its key. OFFSET 0 keeps the planner, while its statistics are young and every table looks
 # small to it, from reading the whole scope instead.
@@ -120,32 +122,43 @@ def typed(what: str) -> Iterator[None]:
 class PostgresSnapshot:
     """One scope inside one REPEATABLE READ transaction; `since` is the epoch that the reader has probably seen."""
 
-    _BEGIN = (
-        "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; "
-        f"SELECT epoch, {_STATE} FROM memorepair.scope WHERE id = %(scope)s; {_CHANGES}"
-    )
+    _MOST_CONTENTS = 1000
 
-    def __init__(self, connection: Connection, scope: int, since: int, wait_ms: int) -> None:
+    def __init__(self, connection: Connection, scope: int, since: int, wait_ms: int, keys: Sequence[str] = ()) -> None:
         self._db, self._scope, self._since, self.is_over = connection, scope, since, False
-        values = {"scope": scope, "since": since, "wait": max(wait_ms, 1), "idle": IDLE_SECONDS * 1000}
-        with typed("begin"), psycopg.ClientCursor(connection) as cursor:  # binds here, so it is one message
-            results = [each.fetchall() for each in cursor.execute(self._BEGIN, values).results() if each.description]
-        state, changes = results
-        if not state:
-            raise DamagedStoreError(f"scope {scope}: its row is gone; run 'memorepair fsck' and restore a backup")
-        self.epoch: int
-        self.next_version: int
-        self.epoch, self.next_version, self._event_epoch, self._late_epoch = state[0]
-        self._recent = [LedgerRow(*row) for row in changes]
-        self._heads: dict[str, Head | None] = {}
+        self._heads: dict[str, Head | None] = dict.fromkeys(keys)
         self._rows: dict[int, VersionRow] = {}
         self._contents: dict[int, ContentRow] = {}
+        with typed("begin"):
+            with connection.pipeline():  # one message, one answer
+                state = self._begin(wait_ms)
+                changes = self._run(_CHANGES, scope, since)
+                heads = self._run_heads(keys) if keys else None
+            row, self._recent = state.fetchone(), [LedgerRow(*row) for row in changes]
+            self._keep_heads(heads or ())
+        if row is None:
+            raise lost_scope(scope)
+        self.epoch: int
+        self.next_version: int
+        self.epoch, self.next_version, self._event_epoch, self._late_epoch = row
+
+    def _begin(self, wait_ms: int) -> Cursor:
+        self._db.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        return self._run(f"SELECT epoch, {_STATE} FROM memorepair.scope WHERE id = %s", self._scope)
+
+    def _run(self, sql: str, *values: Any) -> Cursor:
+        return self._db.execute(sql, values, binary=True)
+
+    def _run_heads(self, keys: Sequence[str]) -> Cursor:
+        if len(keys) == 1:
+            return self._run(_HEAD, self._scope, keys[0])
+        return self._run(_HEADS, self._scope, list(keys), len(keys) <= self._MOST_CONTENTS)
 
     def _all(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         if self.is_over:
             raise ClosedStoreError("read: the state this was read from is gone; read it inside its block")
         try:  # the hot path of every read: no context manager
-            return self._db.execute(sql, (self._scope, *values), binary=True).fetchall()
+            return self._run(sql, self._scope, *values).fetchall()
         except psycopg.Error as error:
             raise typed_error("read", error) from error
 
@@ -161,12 +174,6 @@ class PostgresSnapshot:
             if len(rows) < PAGE_ROWS:
                 return
             after = rows[-1][0]
-
-    def prefetch(self, keys: Iterable[str], *, contents: bool = False) -> None:
-        wanted = list(keys)
-        if len(wanted) > 1:
-            self._heads.update(dict.fromkeys(wanted))
-            self._keep_heads(self._all(_HEADS, wanted, contents))
 
     def head(self, key: str) -> Head | None:
         if key not in self._heads:
@@ -240,9 +247,7 @@ class PostgresSnapshot:
     def changes(self, since: int) -> list[LedgerRow]:
         if since >= self._since or since >= self.epoch:
             return [row for row in self._recent if row.epoch > since]
-        with typed("read"):
-            rows = self._db.execute(_CHANGES, {"scope": self._scope, "since": since}, binary=True)
-            return [LedgerRow(*row) for row in rows]
+        return [LedgerRow(*row) for row in self._all(_CHANGES, since)]
 
     _EVENT = (
         "SELECT event_id, kind, epoch, digest, roots, closure, num_withdrawn, reason, soft, undoes, restored, "
@@ -360,13 +365,19 @@ _PUT_ONE = (
 class PostgresTransaction(PostgresSnapshot):
     """A snapshot behind the gate of its scope. `has_landed` looks for a commit whose answer was lost."""
 
-    # The gate is the first statement to read a row, so all that follows sees the commit of whoever held it before.
-    _BEGIN = (
-        "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SET LOCAL lock_timeout = %(wait)s; "
-        "SET LOCAL idle_in_transaction_session_timeout = %(idle)s; "
-        f"UPDATE memorepair.scope SET epoch = epoch + 1 WHERE id = %(scope)s RETURNING epoch - 1, {_STATE}; {_CHANGES}"
-    )
+    _MOST_CONTENTS = 1
     has_landed: Callable[[int, int, bytes], bool]
+
+    def _begin(self, wait_ms: int) -> Cursor:
+        self._db.execute("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
+        self._run(
+            "SELECT set_config('lock_timeout', %s, true), set_config('idle_in_transaction_session_timeout', %s, true)",
+            *(str(max(wait_ms, 1)), str(int(IDLE_SECONDS * 1000))),
+        )
+        # The gate. A later statement sees what whoever held it before has committed; this one may not have.
+        return self._run(
+            f"UPDATE memorepair.scope SET epoch = epoch + 1 WHERE id = %s RETURNING epoch - 1, {_STATE}", self._scope
+        )
 
     def commit(self, batch: Batch) -> None:
         mark = secrets.token_bytes(16)

@@ -98,7 +98,6 @@ def history(view: View, key: str) -> list[VersionInfo]:
 def replacements(view: View, contents: Mapping[str, Any], kind: str) -> tuple[Proposal, ...]:
     """Return the new versions of a correct or migrate: new content, all else as it stands, past expiry apart."""
     proposals = []
-    view.snapshot.prefetch(map(checked_name, contents))
     for key, content in sorted(contents.items()):
         head = view.head(checked_name(key))
         if head is None:

@@ -11,7 +11,7 @@ Source: docs/SEMANTICS.md sections 1, 2 and 6, invariant I1.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -37,6 +37,7 @@ from memorepair.protocol import (
 
 MAX_REMEMBERED = 2**20
 MAX_USES_A_WRITE = 1000
+MAX_OVERTAKEN = 1000  # readings in a row that others were ahead of: no accident any more
 
 
 @dataclass
@@ -233,22 +234,39 @@ class Scope:
         return f"{self.backend.uuid}.{self.backend.incarnation}.{self.id}.{epoch}"
 
     @contextmanager
-    def read(self) -> Iterator[View]:
-        """Yield a View of the newest committed state."""
+    def read(self, keys: Sequence[str] = ()) -> Iterator[View]:
+        """Yield a View of the newest committed state; `keys` as for a backend."""
         self.backend.check_open()  # before the lock, which a fork may have left taken
         with ExitStack() as stack:
-            with self._lock:
-                # Opened under the lock, the snapshot is never older than memory, so both can be brought to one epoch.
-                snapshot = stack.enter_context(self.backend.snapshot(self.id))
-                barrier = self._barrier = self._barrier.follow(snapshot)
+            for _ in range(MAX_OVERTAKEN):
+                snapshot = stack.enter_context(self.backend.snapshot(self.id, keys))
+                with self._lock:
+                    if snapshot.epoch >= self._barrier.epoch:
+                        barrier = self._barrier = self._barrier.follow(snapshot)
+                        break
+                stack.close()  # meanwhile memory has followed a newer one: take that
+            else:
+                raise DamagedStoreError(
+                    f"scope {self.name!r}: its rows are older than what was read from them; was a backup restored "
+                    "under this process? Close the store and open it again"
+                )
             yield View(snapshot, barrier, self, self.clock())
 
+    def barrier_now(self) -> Barrier:
+        """Return the barrier of the newest committed state: the one in memory, unless somebody has written since."""
+        self.backend.check_open()
+        barrier = self._barrier
+        if self.backend.epoch(self.id) == barrier.epoch:
+            return barrier
+        with self.read() as view:
+            return view.barrier
+
     @contextmanager
-    def write(self, kind: str) -> Iterator[Writer]:
-        """Yield a Writer; commit its batch unless the block raises or leaves it empty."""
+    def write(self, kind: str, keys: Sequence[str] = ()) -> Iterator[Writer]:
+        """Yield a Writer; commit its batch unless the block raises or leaves it empty. `keys` as for a backend."""
         if getattr(self._writing, "is_open", False):
             raise InvalidRequestError(f"{kind}: a batch is open in this thread; write through it, or leave it first")
-        with self.backend.transaction(self.id) as transaction, self._marked():
+        with self.backend.transaction(self.id, keys) as transaction, self._marked():
             with self._lock:
                 barrier = self._barrier = self._barrier.follow(transaction)
             writer = Writer(transaction, barrier, self, self.clock(), Batch(transaction.next_version), kind)

@@ -10,7 +10,7 @@ Source: docs/SEMANTICS.md.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from types import TracebackType
@@ -204,7 +204,7 @@ class Store:
         )
         request = Request("correct", replacements=(proposal,), reason="put over a visible key")
         guard = self._guard(confirm)
-        with self._refusing(request, guard), self._scope.write("put") as writer:
+        with self._refusing(request, guard), self._scope.write("put", [key]) as writer:
             row = writing.put(writer, proposal, supersede=supersede)
             if row is None:
                 writer.kind = "correct"
@@ -260,7 +260,7 @@ class Store:
             base=base,
         )
         _check_stale(stale)
-        with self._scope.write("derive") as writer:
+        with self._scope.write("derive", [key]) as writer:
             return reading.written(writer, writing.derive(writer, proposal, stale=stale), content)
 
     @contextmanager
@@ -310,8 +310,7 @@ class Store:
     def get_many(self, keys: Iterable[str]) -> list[Artifact | Gap]:
         """Return an Artifact or a Gap per key, in order, all from one committed state."""
         names = [checked_name(key) for key in keys]
-        with self._scope.read() as view:
-            view.snapshot.prefetch(names, contents=True)
+        with self._scope.read(names) as view:
             answers = [reading.read(view, name) for name in names]
         if self._count_reads:
             for answer in answers:
@@ -323,8 +322,7 @@ class Store:
     def visible(self, versions: Versions) -> npt.NDArray[np.bool_]:
         """Return one bool per version; False for unknown, staged, superseded, expired and withdrawn ones."""
         ids = writing.as_version_array(versions)
-        with self._scope.read() as view:
-            return view.barrier.visible(ids, view.now_micros)
+        return self._scope.barrier_now().visible(ids, self._scope.clock())
 
     def filter(self, hits: Iterable[Hit], version: Callable[[Hit], SupportsIndex] | None = None) -> list[Hit]:
         """Return the hits of your own index that may be served, in order; `version` tells a hit's version."""
@@ -349,8 +347,8 @@ class Store:
 
     def history(self, key: str) -> list[VersionInfo]:
         """Return every version of `key`, newest first, without content. Raises UnknownKeyError."""
-        with self._scope.read() as view:
-            return reading.history(view, checked_name(key))
+        with self._scope.read([checked_name(key)]) as view:
+            return reading.history(view, key)
 
     def similar(self, version: SupportsIndex) -> list[tuple[int, float]]:
         """Return the visible targets of semantic edges from `version`, with their scores."""
@@ -473,15 +471,15 @@ class Store:
         return fsck(self._scope)
 
     @contextmanager
-    def _reading(self) -> Iterator[View]:
+    def _reading(self, keys: Sequence[str] = ()) -> Iterator[View]:
         """Yield the newest committed state, for the planner, the engine and reports."""
-        with self._scope.read() as view:
+        with self._scope.read(keys) as view:
             yield view
 
     @contextmanager
-    def _writing(self, kind: str) -> Iterator[Writer]:
+    def _writing(self, kind: str, keys: Sequence[str] = ()) -> Iterator[Writer]:
         """Yield a transaction behind the gate, for the engine."""
-        with self._scope.write(kind) as writer:
+        with self._scope.write(kind, keys) as writer:
             yield writer
 
     # -- plumbing --------------------------------------------------------------------------------------------------
@@ -492,17 +490,18 @@ class Store:
     def _raise(
         self, kind: str, roots: tuple[str | int | Selector, ...], event_id: str | None, reason: str, guard: Guard
     ) -> Event:
-        request = Request(kind, roots=roots, reason=reason)
-        with self._refusing(request, guard), self._scope.write(kind) as writer:
+        request, keys = Request(kind, roots=roots, reason=reason), [root for root in roots if isinstance(root, str)]
+        with self._refusing(request, guard), self._scope.write(kind, keys) as writer:
             return raise_event(writer, request, event_id, guard)
 
     def _replace(
         self, kind: str, key: str | Mapping[str, Any], content: Any, event_id: str | None, reason: str, guard: Guard
     ) -> Event:
         contents = dict(key) if isinstance(key, Mapping) else {key: content}
-        with self._scope.read() as view:
+        keys = [*map(checked_name, contents)]
+        with self._scope.read(keys) as view:
             request = Request(kind, replacements=reading.replacements(view, contents, kind), reason=reason)
-        with self._refusing(request, guard), self._scope.write(kind) as writer:
+        with self._refusing(request, guard), self._scope.write(kind, keys) as writer:
             # Looked up again behind the gate: what stays as it was is the head's, as it is then.
             request = Request(kind, replacements=reading.replacements(writer, contents, kind), reason=reason)
             return raise_event(writer, request, event_id, guard)

@@ -234,8 +234,7 @@ class _Adoption:
     def write(self, batch_rows: int, on_progress: Progress) -> None:
         """Write the new rows in batches; a parent that was withdrawn meanwhile makes a row born withdrawn."""
         outside = {parent for parents in self.edges.values() for parent in parents} - {row.key for row in self.fresh}
-        with self.store._reading() as view:
-            view.snapshot.prefetch(outside)
+        with self.store._reading([*outside]) as view:
             for key in outside:
                 head = view.head(key)
                 assert head is not None
