@@ -4,8 +4,9 @@ Contract: as in protocol.py. A snapshot is one REPEATABLE READ transaction; a tr
 its scope's gate as its first statement. Both begin and learn their state in one round trip; connections, opening and
 closing are postgres.py's business.
 How: a snapshot that others' commits have overtaken brings their ledger rows along (`since`), and a head its row and
-small content, so that most reads are answered in one or two round trips. Long lists come page by page, by key, so
-that a reader may stop anywhere. A batch is one pipeline, COMMIT included; rows in bulk go by COPY before it.
+small content (`keys`: those to be asked for), so that most reads are answered in one round trip. Long lists come page
+by page, by key, so that a reader may stop anywhere. A batch is one pipeline, COMMIT included; rows in bulk go by COPY
+before it.
 Invariants: values are always bound; no statement replaces a row; every error of the driver leaves here as one of ours,
 without the row that the server may quote.
 Format: postgres.sql.
@@ -177,8 +178,9 @@ class PostgresSnapshot:
 
     def head(self, key: str) -> Head | None:
         if key not in self._heads:
+            rows = self._all(_HEAD, key)
             self._heads[key] = None
-            self._keep_heads(self._all(_HEAD, key))
+            self._keep_heads(rows)
         return self._heads[key]
 
     def _keep_heads(self, rows: Iterable[tuple[Any, ...]]) -> None:
