@@ -85,6 +85,15 @@ def test_only_the_clock_reads_a_clock() -> None:
     assert readers == {"clock"}
 
 
+def test_only_a_url_imports_the_driver() -> None:
+    texts = {name_of(path): path.read_text() for path in MODULES if "cli" not in path.parts}
+    drivers = {"postgres", "postgres_rows"}
+    assert {name for name, text in texts.items() if re.search(r"^\s*(import|from) psycopg", text, re.M)} == drivers
+    users = {name for name, text in texts.items() if re.search(r"^\s*from memorepair\.postgres", text, re.M)}
+    assert users == {"postgres", "store"}
+    assert not re.search(r"^from memorepair\.postgres", texts["store"], re.M)
+
+
 @pytest.mark.parametrize(
     ("what", "pattern"),
     [

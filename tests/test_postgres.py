@@ -391,6 +391,14 @@ def test_round_trips_on_a_slow_link(url: str, store: mr.Store) -> None:
         assert 1 <= round_trips(lambda: far.get("k7")) < 1.9
         assert 1 <= round_trips(lambda: far.get_many([f"k{i}" for i in range(50)])) < 1.9
         assert 2 <= round_trips(derive) < 2.9
+        names = [f"n{i}" for i in range(50)]
+
+        def ingest() -> None:
+            with far.batch(names) as batch:
+                for name in names:
+                    batch.put(name, str(next(numbers)), supersede=True)
+
+        assert 2 <= round_trips(ingest) < 2.9
 
 
 # -- servers and databases that cannot be used -------------------------------------------------------------------------

@@ -264,14 +264,16 @@ class Store:
             return reading.written(writer, writing.derive(writer, proposal, stale=stale), content)
 
     @contextmanager
-    def batch(self) -> Iterator[BatchWriter]:
+    def batch(self, keys: Iterable[str] = ()) -> Iterator[BatchWriter]:
         """
         Group many puts and derives into one transaction, one epoch: all or nothing.
+
+        `keys`: those it will write, as far as they are known; on PostgreSQL they are then looked up at once.
 
         Yields an object with `put` and `derive`, which take the same arguments and return version ids, usable as
         parents at once. A put that would be a correction is refused inside a batch.
         """
-        with self._scope.write("batch") as writer:
+        with self._scope.write("batch", [checked_name(key) for key in keys]) as writer:
             batch = BatchWriter(writer)
             try:
                 yield batch

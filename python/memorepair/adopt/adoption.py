@@ -240,8 +240,9 @@ class _Adoption:
                 assert head is not None
                 self.versions[key] = head.head
         for start in range(0, len(self.fresh), batch_rows):
-            with self.store.batch() as batch:
-                for row in self.fresh[start : start + batch_rows]:
+            rows = self.fresh[start : start + batch_rows]
+            with self.store.batch([row.key for row in rows]) as batch:
+                for row in rows:
                     self.versions[row.key] = self._write(batch, row)
             on_progress(f"{min(start + batch_rows, len(self.fresh))} of {len(self.fresh)} rows written")
 
