@@ -343,6 +343,8 @@ class SlowLink:
             while True:
                 here, there = self.listener.accept()[0], socket.socket(self.family)
                 there.connect(self.target)
+                if self.family == socket.AF_INET:
+                    there.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 for source, sink in ((here, there), (there, here)):
                     chunks: queue.Queue[tuple[float, bytes]] = queue.Queue()
                     threading.Thread(target=self._read, args=(source, chunks), daemon=True).start()
