@@ -106,7 +106,9 @@ def typed_error(what: str, error: psycopg.Error) -> StoreError:
                 f"{what}: schema memorepair is not that of a store ({said}); use another database or restore a backup"
             )
         case psycopg.OperationalError() | errors.IdleInTransactionSessionTimeout():
-            return StoreUnreachableError(f"{what}: no connection to the server; nothing was changed ({said})")
+            return StoreUnreachableError(
+                f"{what}: no connection to the server; nothing was changed, try again or check server and URL ({said})"
+            )
     return StoreError(f"{what}: {said}; nothing was changed")
 
 
