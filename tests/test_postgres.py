@@ -5,9 +5,11 @@ Source: docs/SEMANTICS.md section 6; what every backend promises is in testing/c
 
 from __future__ import annotations
 
+import atexit
 import itertools
 import os
 import queue
+import shutil
 import socket
 import subprocess
 import sys
@@ -330,7 +332,8 @@ class SlowLink:
             self.target = f"{info.host}/.s.PGSQL.{info.port}" if is_local else (info.host, info.port)
             self.family = socket.AF_UNIX if is_local else socket.AF_INET
             secret = f"&password={quote(info.password)}" if info.password else ""
-            folder = tempfile.mkdtemp(prefix="mrlink-")
+            folder = tempfile.mkdtemp(prefix="mrlink-")  # short, as the path of a socket must be
+            atexit.register(shutil.rmtree, folder, ignore_errors=True)
             self.url = f"postgresql://{quote(info.user)}@/{info.dbname}?host={quote(folder)}{secret}"
         self.seconds = seconds
         self.listener = socket.socket(socket.AF_UNIX)
