@@ -1,20 +1,36 @@
-"""The stores that most tests run on: the in-memory reference, SQLite in memory, and a SQLite file."""
+"""The stores that most tests run on: the in-memory reference, SQLite in memory, a SQLite file, and PostgreSQL."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
 
+import postgres_server
 import pytest
 
 import memorepair as mr
 
-BACKENDS = ("reference", "sqlite-memory", "sqlite-file")
+BACKENDS = ("reference", "sqlite-memory", "sqlite-file", "postgres")
+DURABLE = ("sqlite-file", "postgres")
 
 
 def location(backend: str, folder: Path) -> object:
     """Return what `mr.open` takes for one of BACKENDS."""
+    if backend == "postgres":
+        return postgres_server.database()
     return {"reference": mr.MemoryBackend(), "sqlite-memory": ":memory:"}.get(backend, folder / "agent.db")
+
+
+@pytest.fixture(autouse=True)
+def _recycled_databases() -> Iterator[None]:
+    yield
+    postgres_server.recycle()
+
+
+@pytest.fixture(params=DURABLE)
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> object:
+    """Where a store outlives its handles: a path or a URL."""
+    return location(request.param, tmp_path)
 
 
 @pytest.fixture(params=BACKENDS)

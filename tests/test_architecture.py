@@ -17,9 +17,9 @@ MODULES = sorted(path for path in PACKAGE.rglob("*.py"))
 # In the direction of dependencies: a module imports from its own rank and from earlier ones only.
 RANKS = [
     ["_version", "errors", "_core"],
-    ["keys", "clock", "amounts", "content"],
+    ["keys", "clock", "amounts", "content", "location"],
     ["protocol"],
-    ["memory", "sqlite_rows", "sqlite", "barrier"],
+    ["memory", "sqlite_rows", "sqlite", "postgres_rows", "postgres", "barrier"],
     ["graph", "eventlog"],
     ["artifact", "scope", "selector"],
     ["writing", "holds", "impact"],
@@ -85,6 +85,15 @@ def test_only_the_clock_reads_a_clock() -> None:
     assert readers == {"clock"}
 
 
+def test_only_a_url_imports_the_driver() -> None:
+    texts = {name_of(path): path.read_text() for path in MODULES if "cli" not in path.parts}
+    drivers = {"postgres", "postgres_rows"}
+    assert {name for name, text in texts.items() if re.search(r"^\s*(import|from) psycopg", text, re.M)} == drivers
+    users = {name for name, text in texts.items() if re.search(r"^\s*from memorepair\.postgres", text, re.M)}
+    assert users == {"postgres", "store"}
+    assert not re.search(r"^from memorepair\.postgres", texts["store"], re.M)
+
+
 @pytest.mark.parametrize(
     ("what", "pattern"),
     [
@@ -96,14 +105,15 @@ def test_only_the_clock_reads_a_clock() -> None:
     ],
 )
 def test_nothing_uses(what: str, pattern: str) -> None:
-    texts = {path.name: path.read_text() for path in [*MODULES, PACKAGE / "schema.sql"]}
+    texts = {path.name: path.read_text() for path in [*MODULES, PACKAGE / "schema.sql", PACKAGE / "postgres.sql"]}
     assert [name for name, text in texts.items() if re.search(pattern, text)] == []
 
 
 def test_no_sql_is_built_from_values() -> None:
-    """Only module constants and fixed column lists may stand in an SQL text."""
+    """Only constants of the module or of the same function (`sql`) may stand in an SQL text."""
     allowed = {"_SELECT_VERSION", "_VERSION_COLUMNS", "APPLICATION_ID", "SCHEMA_VERSION", "_EVENT", "_ATTEMPT"}
-    for path in (PACKAGE / "sqlite.py", PACKAGE / "sqlite_rows.py"):
+    allowed |= {"_STATE", "_CHANGES", "_VERSION", "_CONTENT", "_ITS_VERSION", "SMALL_BYTES", "sql"}
+    for path in (PACKAGE / f"{name}.py" for name in ("sqlite", "sqlite_rows", "postgres", "postgres_rows")):
         for node in ast.walk(ast.parse(path.read_text())):
             if not isinstance(node, ast.JoinedStr) or not re.search(
                 r"\b(SELECT|INSERT|UPDATE|DELETE|PRAGMA)\b", ast.unparse(node)

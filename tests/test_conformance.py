@@ -5,6 +5,7 @@ Source: protocol.py; docs/SEMANTICS.md section 6.
 
 from pathlib import Path
 
+import postgres_server
 import pytest
 
 from memorepair import MemoryBackend, SqliteBackend
@@ -47,3 +48,21 @@ class TestSqliteFile(TestSqliteInMemory):
         backend.close()
         self.opened.append(SqliteBackend(backend.path))
         return self.opened[-1]
+
+
+class TestPostgres(TestSqliteInMemory):
+    has_free_readers = True
+
+    def backend(self) -> Backend:
+        return self._open(postgres_server.database(), timeout_seconds=0.5)
+
+    def _open(self, url: str, **options: float) -> Backend:
+        from memorepair.postgres import PostgresBackend
+
+        self.opened.append(PostgresBackend(url, **options))
+        self.opened[-1].test_url = url
+        return self.opened[-1]
+
+    def reopen(self, backend: Backend) -> Backend | None:
+        backend.close()
+        return self._open(backend.test_url)

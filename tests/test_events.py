@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from pathlib import Path
 
 import pytest
 from stores import chain, echo_rules
@@ -90,11 +89,11 @@ def test_delete_takes_every_version_of_a_key(store: mr.Store) -> None:
     assert not store.visible([a])[0]
 
 
-def test_same_id_and_request_same_reply_from_any_handle(tmp_path: Path) -> None:
-    with mr.open(tmp_path / "agent.db") as store:
+def test_same_id_and_request_same_reply_from_any_handle(place: str) -> None:
+    with mr.open(place) as store:
         chain(store)
         first = store.correct("p", "better", event_id="crm-881")
-    with mr.open(tmp_path / "agent.db") as store:
+    with mr.open(place) as store:
         store.correct("p", "even better", event_id="crm-882")
         assert store.correct("p", "better", event_id="crm-881") == first
         assert store.get("p").content == "even better"
@@ -177,8 +176,8 @@ def test_correct_of_a_held_key_is_its_successor(store: mr.Store) -> None:
     assert [item.key for item in mr.plan(store, None, echo_rules()).items] == ["b", "c"]
 
 
-def test_the_guard_refuses_and_confirm_lets_through(tmp_path: Path) -> None:
-    with mr.open(tmp_path / "agent.db", max_cascade=3) as store:
+def test_the_guard_refuses_and_confirm_lets_through(place: str) -> None:
+    with mr.open(place, max_cascade=3) as store:
         made = chain(store)
         with pytest.raises(mr.CascadeTooLargeError, match="suspect") as refused:
             store.delete("p")
@@ -193,8 +192,8 @@ def test_the_guard_refuses_and_confirm_lets_through(tmp_path: Path) -> None:
         assert not store.visible(made.values()).any()
 
 
-def test_confirm_holds_until_the_cascade_has_grown_by_a_tenth(tmp_path: Path) -> None:
-    with mr.open(tmp_path / "agent.db", max_cascade=0) as store:
+def test_confirm_holds_until_the_cascade_has_grown_by_a_tenth(place: str) -> None:
+    with mr.open(place, max_cascade=0) as store:
         p = store.put("p", "x")
         for i in range(9):
             store.derive(f"d{i}", "x", kind="cache", parents=[p])
@@ -207,8 +206,8 @@ def test_confirm_holds_until_the_cascade_has_grown_by_a_tenth(tmp_path: Path) ->
         store.delete("p", confirm=confirm)
 
 
-def test_suspect_never_waits(tmp_path: Path) -> None:
-    with mr.open(tmp_path / "agent.db", max_cascade=0) as store:
+def test_suspect_never_waits(place: str) -> None:
+    with mr.open(place, max_cascade=0) as store:
         made = chain(store)
         store.suspect("p")
         assert not store.visible(made.values()).any()

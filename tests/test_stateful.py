@@ -14,6 +14,7 @@ from collections import Counter
 from fractions import Fraction
 from pathlib import Path
 
+import postgres_server
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -458,12 +459,40 @@ class FileMachine(StoreMachine):
         self.folder.cleanup()
 
 
-MACHINES = {"memory": (StoreMachine, 500), "sqlite": (SqliteMachine, 150), "file": (FileMachine, 100)}
+class PostgresMachine(StoreMachine):
+    def new_backend(self):
+        from memorepair.postgres import PostgresBackend
+
+        self.url = postgres_server.database()
+        return PostgresBackend(self.url)
+
+    def reopened_backend(self):
+        self.store.close()
+        self.backend.close()
+        return type(self.backend)(self.url)
+
+    def teardown(self):
+        super().teardown()
+        postgres_server.release(self.url)
+
+
+MACHINES = {
+    "memory": (StoreMachine, 500),
+    "sqlite": (SqliteMachine, 150),
+    "file": (FileMachine, 100),
+    "postgres": (PostgresMachine, 25),
+}
+
+
+def machine_named(name):
+    if name == "postgres":
+        postgres_server.server_url()  # skips here, outside the machine
+    return MACHINES[name]
 
 
 @pytest.mark.parametrize("name", MACHINES)
 def test_the_store_agrees_with_the_model(name):
-    machine, examples = MACHINES[name]
+    machine, examples = machine_named(name)
     run_state_machine_as_test(machine, settings=settings(max_examples=examples, stateful_step_count=25))
 
 
@@ -471,7 +500,7 @@ def test_the_store_agrees_with_the_model(name):
 def test_rare_states_by_hand(name):
     """Every state of SOMETIMES, reached without luck and compared with the model after each step."""
     seen.clear()
-    machine = MACHINES[name][0]()
+    machine = machine_named(name)[0]()
 
     def step(rule, *values):
         rule(*values)
@@ -512,7 +541,7 @@ def test_rare_states_by_hand(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MACHINES)
 def test_the_store_agrees_with_the_model_for_long(name):
-    machine, examples = MACHINES[name]
+    machine, examples = machine_named(name)
     run_state_machine_as_test(
         machine, settings=settings(max_examples=20 * examples, stateful_step_count=40, derandomize=False)
     )

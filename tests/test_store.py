@@ -233,9 +233,9 @@ def test_unknown_withdrawn_and_expired_are_different_answers(store: mr.Store) ->
     assert states == ["unknown", "expired", "withdrawn"]
 
 
-def test_expiry_follows_the_stores_clock(tmp_path: Path) -> None:
+def test_expiry_follows_the_stores_clock(place: str) -> None:
     now = [0]
-    with mr.open(tmp_path / "agent.db", clock=lambda: now[0]) as store:
+    with mr.open(place, clock=lambda: now[0]) as store:
         art = store.put("x", "y", expires_at=datetime(1970, 1, 1, 0, 0, 10, tzinfo=UTC))
         assert store.visible([art])[0]
         now[0] = 10_000_000
@@ -303,8 +303,8 @@ def test_a_refused_key_names_the_code_point_or_the_nfc_form(store: mr.Store) -> 
         store.put("A\u030a", "x")
 
 
-def test_scopes_do_not_see_each_other(tmp_path: Path) -> None:
-    with mr.open(tmp_path / "agent.db", scope="a") as a, mr.open(tmp_path / "agent.db", scope="b") as b:
+def test_scopes_do_not_see_each_other(place: str) -> None:
+    with mr.open(place, scope="a") as a, mr.open(place, scope="b") as b:
         for store in (a, b):
             chain(store)
         a.delete("p")
@@ -383,24 +383,24 @@ def test_batch_supersedes_within_itself(store: mr.Store) -> None:
     assert [info.version for info in store.history("p")] == [second, first]
 
 
-def test_reads_and_gap_hits_are_counted_and_survive(tmp_path: Path) -> None:
-    with mr.open(tmp_path / "agent.db") as store:
+def test_reads_and_gap_hits_are_counted_and_survive(place: str) -> None:
+    with mr.open(place) as store:
         store.put("p", "x")
         for _ in range(3):
             store.get("p")
         store.delete("p")
         store.get_many(["p", "p"])
-    with mr.open(tmp_path / "agent.db") as store, store._reading() as view:
+    with mr.open(place) as store, store._reading() as view:
         use = view.snapshot.uses(["p"])["p"]
         assert (use.reads, use.gaps) == (3, 2)
-    with mr.open(tmp_path / "agent.db", count_reads=False) as store:
+    with mr.open(place, count_reads=False) as store:
         store.get_many(["p"])
-    with mr.open(tmp_path / "agent.db") as store, store._reading() as view:
+    with mr.open(place) as store, store._reading() as view:
         assert view.snapshot.uses(["p"])["p"].gaps == 2
 
 
-def test_a_second_handle_sees_a_withdrawal_at_once(tmp_path: Path) -> None:
-    with mr.open(tmp_path / "agent.db") as a, mr.open(tmp_path / "agent.db") as b:
+def test_a_second_handle_sees_a_withdrawal_at_once(place: str) -> None:
+    with mr.open(place) as a, mr.open(place) as b:
         made = chain(a)
         assert b.get("c").content == "from a and b"
         a.delete("p")
@@ -409,8 +409,8 @@ def test_a_second_handle_sees_a_withdrawal_at_once(tmp_path: Path) -> None:
             b.get("c")
 
 
-def test_closed_and_forked_stores_refuse(tmp_path: Path) -> None:
-    store = mr.open(tmp_path / "agent.db")
+def test_closed_and_forked_stores_refuse(place: str) -> None:
+    store = mr.open(place)
     store.put("p", "x")
     child = os.fork()
     if not child:

@@ -112,9 +112,9 @@ def test_who_waits_for_a_snapshot_keeps_nobody_from_ending_theirs(
         is_committing.set()
         commit(*arguments)
 
-    def opening(scope_id: int) -> Any:
+    def opening(*arguments: Any) -> Any:
         is_opening.set()
-        return snapshot(scope_id)
+        return snapshot(*arguments)
 
     with scope.read() as view:
         monkeypatch.setattr(scope, "_commit", committing)

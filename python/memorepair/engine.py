@@ -140,7 +140,7 @@ class _Run:
     def _publish(self) -> None:
         if not self.staged:
             return
-        with self.store._writing("publish") as writer:
+        with self.store._writing("publish", [*self.staged]) as writer:
             refused = publish(writer, self.attempt, self.staged.values())
         for key, stage in self.staged.items():
             if key in refused:
@@ -151,7 +151,7 @@ class _Run:
 
     def _finish(self, has_attempt: bool) -> None:
         number = self.attempt.attempt if has_attempt else 0
-        with self.store._writing("fates") as writer:
+        with self.store._writing("fates", [item.key for item in self.plan.items]) as writer:
             known = writer.snapshot.fates(item.head for item in self.plan.items)
             for item in self.plan.items:
                 outcome = self.outcomes[item.key]

@@ -143,8 +143,12 @@ class StoreBusyError(StoreError, TimeoutError):
     """Another process held the write lock for longer than the time-out; nothing was changed."""
 
 
+class StoreUnreachableError(StoreError, ConnectionError):
+    """The database server cannot be reached, or the connection to it was lost; nothing was changed."""
+
+
 class StoreReadOnlyError(StoreError, PermissionError):
-    """The store's file or folder cannot be written; nothing was changed."""
+    """The store's file, folder or database cannot be written; nothing was changed."""
 
 
 class StoreFullError(StoreError, OSError):

@@ -241,12 +241,15 @@ class MemoryBackend:
     def scopes(self) -> list[str]:
         return sorted(self._names)
 
+    def epoch(self, scope: int) -> int:
+        return self._scopes[scope].epoch
+
     @contextmanager
-    def snapshot(self, scope: int) -> Iterator[MemorySnapshot]:
+    def snapshot(self, scope: int, keys: Sequence[str] = ()) -> Iterator[MemorySnapshot]:
         yield MemorySnapshot(self._scopes[scope])
 
     @contextmanager
-    def transaction(self, scope: int) -> Iterator[MemoryTransaction]:
+    def transaction(self, scope: int, keys: Sequence[str] = ()) -> Iterator[MemoryTransaction]:
         held = self._scopes[scope]
         if held.writer == threading.get_ident():
             raise StoreError("write: this thread is inside a transaction of the scope already; nothing was changed")

@@ -38,6 +38,11 @@ def unpack_ids(blob: bytes) -> list[int]:
     return list(struct.unpack(f"<{len(blob) // 4}I", blob))
 
 
+def lost_scope(scope: int) -> DamagedStoreError:
+    """The error for a scope that was there when the store was opened."""
+    return DamagedStoreError(f"scope {scope}: its row is gone; run 'memorepair fsck' and restore a backup")
+
+
 class VersionRow(msgspec.Struct, frozen=True, gc=False):
     """One immutable version of a key. Integers are micro-units or microseconds; `parents` is required then optional."""
 
@@ -243,7 +248,11 @@ class Transaction(Snapshot, Protocol):
 
 
 class Backend(Protocol):
-    """Where rows live. Safe to use from any thread."""
+    """
+    Where rows live. Safe to use from any thread.
+
+    `keys`: whose heads will be asked for; a backend that is far away may bring them along.
+    """
 
     uuid: str
     incarnation: int
@@ -252,7 +261,10 @@ class Backend(Protocol):
     def check_open(self) -> None: ...
     def scope_id(self, name: str) -> int: ...
     def scopes(self) -> list[str]: ...
-    def snapshot(self, scope: int) -> AbstractContextManager[Snapshot]: ...
-    def transaction(self, scope: int) -> AbstractContextManager[Transaction]: ...
+    def epoch(self, scope: int) -> int:
+        """The newest committed epoch of a scope, in one statement."""
+
+    def snapshot(self, scope: int, keys: Sequence[str] = ()) -> AbstractContextManager[Snapshot]: ...
+    def transaction(self, scope: int, keys: Sequence[str] = ()) -> AbstractContextManager[Transaction]: ...
     def integrity(self) -> list[str]: ...
     def close(self) -> None: ...

@@ -11,7 +11,7 @@ Source: docs/SEMANTICS.md sections 1, 2 and 6, invariant I1.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -37,6 +37,7 @@ from memorepair.protocol import (
 
 MAX_REMEMBERED = 2**20
 MAX_USES_A_WRITE = 1000
+MAX_OVERTAKEN = 1000  # readings in a row that others were ahead of: no accident any more
 
 
 @dataclass
@@ -187,6 +188,12 @@ class Writer(View):
             return not self.is_late(version)
         return self.barrier.is_parent(version, self.now_micros)
 
+    def look_up_forms(self, versions: Iterable[int]) -> None:
+        """Learn at once which of `versions` are interfaces, so that `is_interface` need not ask for each."""
+        unknown = [version for version in versions if version not in self.scope.forms and version not in self.fresh]
+        if unknown:
+            self.scope.remember_forms(self.snapshot.versions(unknown).values())
+
     def is_interface(self, version: int) -> bool:
         """Whether `version` is an interface; raises StaleDependencyError when there is no such version."""
         forms = self.scope.forms
@@ -227,31 +234,40 @@ class Scope:
         return f"{self.backend.uuid}.{self.backend.incarnation}.{self.id}.{epoch}"
 
     @contextmanager
-    def read(self) -> Iterator[View]:
-        """Yield a View of the newest committed state."""
+    def read(self, keys: Sequence[str] = ()) -> Iterator[View]:
+        """Yield a View of the newest committed state; `keys` as for a backend."""
         self.backend.check_open()  # before the lock, which a fork may have left taken
         with ExitStack() as stack:
-            snapshot, barrier = self._snapshot(stack)
+            for _ in range(MAX_OVERTAKEN):
+                # Not under the lock: who has to wait for a snapshot must not keep others from ending theirs.
+                snapshot = stack.enter_context(self.backend.snapshot(self.id, keys))
+                with self._lock:
+                    if snapshot.epoch >= self._barrier.epoch:
+                        barrier = self._barrier = self._barrier.follow(snapshot)
+                        break
+                stack.close()  # meanwhile memory has followed a newer one: take that
+            else:
+                raise DamagedStoreError(
+                    f"scope {self.name!r}: its rows are older than what was read from them; was a backup restored "
+                    "under this process? Close the store and open it again"
+                )
             yield View(snapshot, barrier, self, self.clock())
 
-    def _snapshot(self, stack: ExitStack) -> tuple[Snapshot, Barrier]:
-        """Open a snapshot, and memory's barrier brought to its very epoch."""
-        while True:
-            with ExitStack() as attempt:
-                # Not under the lock: who has to wait for a snapshot must not keep others from finishing with theirs.
-                snapshot = attempt.enter_context(self.backend.snapshot(self.id))
-                with self._lock:
-                    if snapshot.epoch >= self._barrier.epoch:  # otherwise another thread has been told of more
-                        barrier = self._barrier = self._barrier.follow(snapshot)
-                        stack.enter_context(attempt.pop_all())
-                        return snapshot, barrier
+    def barrier_now(self) -> Barrier:
+        """Return the barrier of the newest committed state: the one in memory, unless somebody has written since."""
+        self.backend.check_open()
+        barrier = self._barrier
+        if self.backend.epoch(self.id) == barrier.epoch:
+            return barrier
+        with self.read() as view:
+            return view.barrier
 
     @contextmanager
-    def write(self, kind: str) -> Iterator[Writer]:
-        """Yield a Writer; commit its batch unless the block raises or leaves it empty."""
+    def write(self, kind: str, keys: Sequence[str] = ()) -> Iterator[Writer]:
+        """Yield a Writer; commit its batch unless the block raises or leaves it empty. `keys` as for a backend."""
         if getattr(self._writing, "is_open", False):
             raise InvalidRequestError(f"{kind}: a batch is open in this thread; write through it, or leave it first")
-        with self.backend.transaction(self.id) as transaction, self._marked():
+        with self.backend.transaction(self.id, keys) as transaction, self._marked():
             with self._lock:
                 barrier = self._barrier = self._barrier.follow(transaction)
             writer = Writer(transaction, barrier, self, self.clock(), Batch(transaction.next_version), kind)

@@ -16,7 +16,7 @@ import os
 import threading
 import uuid
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import resources
 from pathlib import Path
@@ -34,6 +34,7 @@ from memorepair.errors import (
     StoreBusyError,
     StoreError,
 )
+from memorepair.protocol import lost_scope
 from memorepair.sqlite_rows import SqliteSnapshot, SqliteTransaction, typed
 
 APPLICATION_ID = 0x6D656D72  # "memr"
@@ -184,8 +185,16 @@ class SqliteBackend:
         with typed("scopes"):
             return [row[0] for row in self._reader().execute("SELECT name FROM scope ORDER BY name")]
 
+    def epoch(self, scope: int) -> int:
+        connection = self._reader()
+        with typed("read"):
+            row = connection.execute("SELECT epoch FROM scope WHERE id = ?", (scope,)).fetchone()
+        if row is None:
+            raise lost_scope(scope)
+        return int(row[0])
+
     @contextmanager
-    def snapshot(self, scope: int) -> Iterator[SqliteSnapshot]:
+    def snapshot(self, scope: int, keys: Sequence[str] = ()) -> Iterator[SqliteSnapshot]:
         connection = self._reader()
         with typed("read"):
             connection.execute("BEGIN")
@@ -197,7 +206,7 @@ class SqliteBackend:
             self._roll_back(connection)
 
     @contextmanager
-    def transaction(self, scope: int) -> Iterator[SqliteTransaction]:
+    def transaction(self, scope: int, keys: Sequence[str] = ()) -> Iterator[SqliteTransaction]:
         self.check_open()
         with self._immediate():
             with typed("write"):

@@ -39,6 +39,7 @@ from memorepair.protocol import (
     StageRow,
     UseRow,
     VersionRow,
+    lost_scope,
 )
 
 _VERSION_COLUMNS = (
@@ -87,7 +88,7 @@ class SqliteSnapshot:
         self._db, self._scope, self._base = connection, scope, scope << 32
         row = connection.execute("SELECT epoch, next_version FROM scope WHERE id = ?", (scope,)).fetchone()
         if row is None:
-            raise DamagedStoreError(f"scope {scope}: its row is gone; run 'memorepair fsck' and restore a backup")
+            raise lost_scope(scope)
         self.epoch: int = row[0]
         self.next_version: int = row[1]
 

@@ -10,7 +10,7 @@ Source: docs/SEMANTICS.md.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from types import TracebackType
@@ -23,10 +23,17 @@ from memorepair import clock as clocks
 from memorepair import reading, writing
 from memorepair.amounts import Cost
 from memorepair.artifact import Artifact, Gap, VersionInfo
-from memorepair.errors import CascadeTooLargeError, InvalidRequestError, MissingStoreError, StoreError
+from memorepair.errors import (
+    CascadeTooLargeError,
+    InvalidRequestError,
+    MissingExtraError,
+    MissingStoreError,
+    StoreError,
+)
 from memorepair.events import Event, Request, abandon, default_undo_id, preview, raise_event
 from memorepair.impact import DEFAULT_MAX_CASCADE, NO_GUARD, Guard, Impact, checked_max_cascade
 from memorepair.keys import checked_name
+from memorepair.location import is_postgres
 from memorepair.protocol import Backend
 from memorepair.scope import Scope, View, Writer
 from memorepair.selector import Selector
@@ -56,35 +63,50 @@ def open_store(
     """
     Open one scope of a store. This is `memorepair.open`.
 
-    `location`: a path, ":memory:" (SQLite in memory), or a backend. `scope`: tenant, agent or project; edges never
-    cross scopes. `create`: make the file and the scope when they are absent. `max_cascade`: the share (float) or count
-    (int) of visible artifacts that one event may withdraw unconfirmed; None turns the guard off. `count_reads`: keep
-    advisory counts of reads and gap hits for schedules. `timeout_seconds`: how long a write waits for another process.
-    `clock`: microseconds since 1970 UTC, for expiry.
-    Raises MissingStoreError, DamagedStoreError, NewerSchemaError, StoreReadOnlyError, StoreBusyError, InvalidKeyError.
+    `location`: a path, ":memory:" (SQLite in memory), "postgresql://user@host/database", or a backend. `scope`: tenant,
+    agent or project; edges never cross scopes. `create`: make the store and the scope when they are absent.
+    `max_cascade`: the share (float) or count (int) of visible artifacts that one event may withdraw unconfirmed; None
+    turns the guard off. `count_reads`: keep advisory counts of reads and gap hits for schedules. `timeout_seconds`: how
+    long a write waits for another process. `clock`: microseconds since 1970 UTC, for expiry.
+    Raises MissingStoreError, DamagedStoreError, NewerSchemaError, StoreReadOnlyError, StoreBusyError,
+    StoreUnreachableError, MissingExtraError, InvalidKeyError.
     """
     name, limit = checked_name(scope, "scope"), checked_max_cascade(max_cascade)
     if not isinstance(location, (str, os.PathLike)):
         if not hasattr(location, "transaction"):
             raise InvalidRequestError(f"open: expected a path, ':memory:' or a backend, got {type(location).__name__}")
         return _scope_store(location, name, clock, create, limit, count_reads, owns_backend=False)
-    path = os.fspath(location)
-    if not isinstance(path, str) or "\0" in path or not path.isprintable():
-        raise InvalidRequestError(f"open: expected a path of printable characters, got {path!r}")
     if (
         isinstance(timeout_seconds, bool)
         or not isinstance(timeout_seconds, (int, float))
         or not 0 <= timeout_seconds <= 1e6
     ):
         raise InvalidRequestError(f"open: timeout_seconds: expected 0 to 1e6, got {timeout_seconds!r}")
-    if not create and not os.path.exists(path):
-        raise MissingStoreError(f"open: store {os.fspath(location)!r} does not exist; make it, or check the path")
-    backend = SqliteBackend(location, timeout_seconds=timeout_seconds, create=create)
+    path = os.fspath(location)
+    backend = (_open_postgres if is_postgres(path) else _open_sqlite)(path, timeout_seconds, create)
     try:
         return _scope_store(backend, name, clock, create, limit, count_reads, owns_backend=True)
     except BaseException:
         backend.close()
         raise
+
+
+def _open_sqlite(path: str, timeout_seconds: float, create: bool) -> Backend:
+    if not isinstance(path, str) or "\0" in path or not path.isprintable():
+        raise InvalidRequestError(f"open: expected a path of printable characters, got {path!r}")
+    if not create and not os.path.exists(path):
+        raise MissingStoreError(f"open: store {path!r} does not exist; make it, or check the path")
+    return SqliteBackend(path, timeout_seconds=timeout_seconds, create=create)
+
+
+def _open_postgres(url: str, timeout_seconds: float, create: bool) -> Backend:
+    try:
+        from memorepair.postgres import PostgresBackend
+    except ImportError as error:
+        raise MissingExtraError(
+            f"open: PostgreSQL needs psycopg ({error}); run: pip install 'memorepair[postgres]'"
+        ) from error
+    return PostgresBackend(url, timeout_seconds=timeout_seconds, create=create)
 
 
 def _scope_store(
@@ -182,7 +204,7 @@ class Store:
         )
         request = Request("correct", replacements=(proposal,), reason="put over a visible key")
         guard = self._guard(confirm)
-        with self._refusing(request, guard), self._scope.write("put") as writer:
+        with self._refusing(request, guard), self._scope.write("put", [key]) as writer:
             row = writing.put(writer, proposal, supersede=supersede)
             if row is None:
                 writer.kind = "correct"
@@ -238,18 +260,20 @@ class Store:
             base=base,
         )
         _check_stale(stale)
-        with self._scope.write("derive") as writer:
+        with self._scope.write("derive", [key]) as writer:
             return reading.written(writer, writing.derive(writer, proposal, stale=stale), content)
 
     @contextmanager
-    def batch(self) -> Iterator[BatchWriter]:
+    def batch(self, keys: Iterable[str] = ()) -> Iterator[BatchWriter]:
         """
         Group many puts and derives into one transaction, one epoch: all or nothing.
+
+        `keys`: those it will write, as far as they are known; on PostgreSQL they are then looked up at once.
 
         Yields an object with `put` and `derive`, which take the same arguments and return version ids, usable as
         parents at once. A put that would be a correction is refused inside a batch.
         """
-        with self._scope.write("batch") as writer:
+        with self._scope.write("batch", [checked_name(key) for key in keys]) as writer:
             batch = BatchWriter(writer)
             try:
                 yield batch
@@ -288,7 +312,7 @@ class Store:
     def get_many(self, keys: Iterable[str]) -> list[Artifact | Gap]:
         """Return an Artifact or a Gap per key, in order, all from one committed state."""
         names = [checked_name(key) for key in keys]
-        with self._scope.read() as view:
+        with self._scope.read(names) as view:
             answers = [reading.read(view, name) for name in names]
         if self._count_reads:
             for answer in answers:
@@ -300,8 +324,7 @@ class Store:
     def visible(self, versions: Versions) -> npt.NDArray[np.bool_]:
         """Return one bool per version; False for unknown, staged, superseded, expired and withdrawn ones."""
         ids = writing.as_version_array(versions)
-        with self._scope.read() as view:
-            return view.barrier.visible(ids, view.now_micros)
+        return self._scope.barrier_now().visible(ids, self._scope.clock())
 
     def filter(self, hits: Iterable[Hit], version: Callable[[Hit], SupportsIndex] | None = None) -> list[Hit]:
         """Return the hits of your own index that may be served, in order; `version` tells a hit's version."""
@@ -326,8 +349,8 @@ class Store:
 
     def history(self, key: str) -> list[VersionInfo]:
         """Return every version of `key`, newest first, without content. Raises UnknownKeyError."""
-        with self._scope.read() as view:
-            return reading.history(view, checked_name(key))
+        with self._scope.read([checked_name(key)]) as view:
+            return reading.history(view, key)
 
     def similar(self, version: SupportsIndex) -> list[tuple[int, float]]:
         """Return the visible targets of semantic edges from `version`, with their scores."""
@@ -450,15 +473,15 @@ class Store:
         return fsck(self._scope)
 
     @contextmanager
-    def _reading(self) -> Iterator[View]:
+    def _reading(self, keys: Sequence[str] = ()) -> Iterator[View]:
         """Yield the newest committed state, for the planner, the engine and reports."""
-        with self._scope.read() as view:
+        with self._scope.read(keys) as view:
             yield view
 
     @contextmanager
-    def _writing(self, kind: str) -> Iterator[Writer]:
+    def _writing(self, kind: str, keys: Sequence[str] = ()) -> Iterator[Writer]:
         """Yield a transaction behind the gate, for the engine."""
-        with self._scope.write(kind) as writer:
+        with self._scope.write(kind, keys) as writer:
             yield writer
 
     # -- plumbing --------------------------------------------------------------------------------------------------
@@ -469,17 +492,18 @@ class Store:
     def _raise(
         self, kind: str, roots: tuple[str | int | Selector, ...], event_id: str | None, reason: str, guard: Guard
     ) -> Event:
-        request = Request(kind, roots=roots, reason=reason)
-        with self._refusing(request, guard), self._scope.write(kind) as writer:
+        request, keys = Request(kind, roots=roots, reason=reason), [root for root in roots if isinstance(root, str)]
+        with self._refusing(request, guard), self._scope.write(kind, keys) as writer:
             return raise_event(writer, request, event_id, guard)
 
     def _replace(
         self, kind: str, key: str | Mapping[str, Any], content: Any, event_id: str | None, reason: str, guard: Guard
     ) -> Event:
         contents = dict(key) if isinstance(key, Mapping) else {key: content}
-        with self._scope.read() as view:
+        keys = [*map(checked_name, contents)]
+        with self._scope.read(keys) as view:
             request = Request(kind, replacements=reading.replacements(view, contents, kind), reason=reason)
-        with self._refusing(request, guard), self._scope.write(kind) as writer:
+        with self._refusing(request, guard), self._scope.write(kind, keys) as writer:
             # Looked up again behind the gate: what stays as it was is the head's, as it is then.
             request = Request(kind, replacements=reading.replacements(writer, contents, kind), reason=reason)
             return raise_event(writer, request, event_id, guard)

@@ -233,6 +233,7 @@ def derive(writer: Writer, proposal: Proposal, *, stale: str) -> VersionRow:
 
 
 def _with_interfaces_required(writer: Writer, proposal: Proposal) -> Proposal:
+    writer.look_up_forms(proposal.required + proposal.optional)
     moved = [version for version in proposal.optional if writer.is_interface(version)]
     for version in proposal.required:
         writer.is_interface(version)  # also tells an unknown parent

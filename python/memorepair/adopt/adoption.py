@@ -234,14 +234,15 @@ class _Adoption:
     def write(self, batch_rows: int, on_progress: Progress) -> None:
         """Write the new rows in batches; a parent that was withdrawn meanwhile makes a row born withdrawn."""
         outside = {parent for parents in self.edges.values() for parent in parents} - {row.key for row in self.fresh}
-        with self.store._reading() as view:
+        with self.store._reading([*outside]) as view:
             for key in outside:
                 head = view.head(key)
                 assert head is not None
                 self.versions[key] = head.head
         for start in range(0, len(self.fresh), batch_rows):
-            with self.store.batch() as batch:
-                for row in self.fresh[start : start + batch_rows]:
+            rows = self.fresh[start : start + batch_rows]
+            with self.store.batch([row.key for row in rows]) as batch:
+                for row in rows:
                     self.versions[row.key] = self._write(batch, row)
             on_progress(f"{min(start + batch_rows, len(self.fresh))} of {len(self.fresh)} rows written")
 

@@ -24,6 +24,7 @@ from memorepair.content import External
 from memorepair.errors import MissingStoreError, UnknownKeyError
 from memorepair.holds import find_holds
 from memorepair.keys import escaped
+from memorepair.location import is_postgres, shown_location
 from memorepair.selector import Selector
 from memorepair.store import Store, open_store
 
@@ -37,16 +38,16 @@ _birth = (
 
 @command("init", creates=True)
 def init(session: Session) -> None:
-    """Create a store file or a scope in it, or check that it opens."""
-    has_file = os.path.exists(session.path)
+    """Create a store or a scope in it, or check that it opens."""
+    has_file = is_postgres(session.path) or os.path.exists(session.path)
     has_scope = has_file and _has_scope(session)
     with session.open() as store:
         status = store.status()
     verb, made = "exists" if has_file else "created", " created" if has_file and not has_scope else ""
     counts = f"{counted(status.keys, 'key')}, epoch {status.epoch}"
     session.show(
-        {"store": session.path, "scope": status.scope, "created": not has_scope, "epoch": status.epoch},
-        f"{escaped(session.path)} {verb}: scope {escaped(status.scope)}{made}, {counts}",
+        {"store": shown_location(session.path), "scope": status.scope, "created": not has_scope, "epoch": status.epoch},
+        f"{escaped(shown_location(session.path))} {verb}: scope {escaped(status.scope)}{made}, {counts}",
     )
 
 

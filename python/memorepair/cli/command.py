@@ -3,7 +3,7 @@
 Contract: `@command` makes a click command whose function takes a Session first and returns its exit code (None = 0).
 A typed error becomes one line on stderr and exit code 1, and in JSON mode an object on stdout as well; so does what
 no other code has caught (text that is no Unicode, a full disk, content nested too deep): never a traceback. Only
-`init` and `demo` (`creates=True`) may create a store file or a scope.
+`init` and `demo` (`creates=True`) may create a store or a scope.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ def options(*decorators: Function) -> Function:
 
 _common = options(
     click.option("--store", "path", envvar="MEMOREPAIR_STORE", default=DEFAULT_STORE, show_default=True,
-                 metavar="PATH", help="The store file; also MEMOREPAIR_STORE."),
+                 metavar="PATH|URL", help="The store, a file or postgresql://...; also MEMOREPAIR_STORE."),
     click.option("--scope", default="default", show_default=True, help="Tenant, agent or project."),
     click.option("--json", "is_json", is_flag=True, help="Print one JSON value on stdout."),
 )  # fmt: skip

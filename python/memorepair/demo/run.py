@@ -22,6 +22,7 @@ from memorepair.demo.trace import COSTS, VALUES, Memory, remember, rules_of
 from memorepair.engine import repair
 from memorepair.errors import InvalidRequestError
 from memorepair.events import Event
+from memorepair.location import is_postgres
 from memorepair.planner import plan
 from memorepair.report import Report
 from memorepair.sqlite import SqliteBackend
@@ -130,6 +131,8 @@ def run(
 
     Raises InvalidRequestError when the file exists.
     """
+    if is_postgres(path):
+        raise InvalidRequestError("demo: expected the path of a new file, got the URL of a server; leave it out")
     if path is not None and os.path.lexists(path):
         raise InvalidRequestError(f"demo: {os.fspath(path)!r} exists; name a file that does not, or leave it out")
     return _Demo(path, scope, on_progress).report()

@@ -95,6 +95,7 @@ class BackendConformance:
         with backend.snapshot(first) as view:
             assert view.head("k") == Head("k", 1, 1)
             assert _head_elsewhere(backend, second, "k") == (None, 0)
+        assert (backend.epoch(first), backend.epoch(second)) == (1, 0)
 
     def test_identity_is_stable(self) -> None:
         backend = self.backend()
