@@ -45,7 +45,7 @@ Array<Weight> sum_over_members(const Instance& instance, std::span<const Weight>
 Closure solve_closure(const ProvenanceGraph& graph, const ClosureProblem& problem) {
     check_closure_problem(graph, problem);
     check_sum(problem);
-    const Instance instance = make_instance(graph, problem.executable, problem.within);
+    Instance instance = make_instance(graph, problem.executable, problem.within);
     const std::size_t num_members = instance.global.size();
     Array<Weight> weight(num_members);
     for (std::size_t member = 0; member < num_members; ++member) {
@@ -55,8 +55,12 @@ Closure solve_closure(const ProvenanceGraph& graph, const ClosureProblem& proble
     const Array<Weight>& node_weight = instance.trivial ? weight : condensed;
 
     ClosureSolver<Weight> solver;
-    solver.solve(instance.needs, node_weight);
+    solver.reduce(instance.needs, node_weight);
     solver.release();
+    if (instance.trivial) {
+        instance.needs = {};
+    }
+    solver.cut();
     std::vector<ArcFlow<Weight>> flow;
     Array<Weight> absorbed;
     solver.prove(node_weight, flow, absorbed);

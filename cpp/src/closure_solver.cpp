@@ -8,11 +8,15 @@
 namespace memorepair {
 
 template <class W>
-void ClosureSolver<W>::solve(const Needs& needs, std::span<const W> weight) {
+void ClosureSolver<W>::reduce(const Needs& needs, std::span<const W> weight) {
     reducer_.run(needs, weight, dependants_);
+    chosen_.assign(needs.num_nodes(), 0);
+}
+
+template <class W>
+void ClosureSolver<W>::cut() {
     flow_.solve(reducer_.kernel(), reducer_.kernel_weight(), dependants_);
     const Reductions<W>& record = reducer_.record();
-    chosen_.assign(needs.num_nodes(), 0);
     for (const NodeAmount<W>& taken : record.taken) {
         chosen_[taken.node] = 1;
     }

@@ -17,14 +17,21 @@ namespace memorepair {
 template <class W>
 class ClosureSolver {
 public:
-    void solve(const Needs& needs, std::span<const W> weight);
-    const std::vector<std::uint8_t>& chosen() const noexcept { return chosen_; }  // per node
+    void solve(const Needs& needs, std::span<const W> weight) {
+        reduce(needs, weight);
+        cut();
+    }
 
-    // Gives back what only solve() needs, most of the memory; worth it where the next solve is far off.
+    // The same in two steps: cut() needs no more than what reduce() keeps.
+    void reduce(const Needs& needs, std::span<const W> weight);
+    void cut();
+    // Between them: gives back most of the memory of the first. Worth it where the next problem is far off.
     void release() {
         dependants_ = {};
         reducer_.release();
     }
+
+    const std::vector<std::uint8_t>& chosen() const noexcept { return chosen_; }  // per node
 
     // Of the problem just solved. Appends to `flow`.
     void prove(std::span<const W> weight, std::vector<ArcFlow<W>>& flow, Array<W>& absorbed);
