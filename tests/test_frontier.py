@@ -647,6 +647,10 @@ def check_choice(problem: Problem, frontier: Frontier, budget: int, tie_order: n
     order = None if tie_order is None else tie_order.tolist()
     for start in (set(), set(frontier.free.ids().tolist())):
         assert choice.value >= reference.plain_greedy(problem, budget, start, order)
+    for node in sorted(eligible)[-20:]:
+        alone = reach(above, [node])
+        if len(alone) <= 20 and problem.cost(alone) <= budget:
+            assert choice.value >= problem.value(alone)
     return choice.value
 
 
@@ -707,6 +711,12 @@ def test_a_budget_takes_a_package_when_its_parts_are_worth_nothing_alone() -> No
     assert choice.fill.tolist().index(1) < choice.fill.tolist().index(0)
     assert (choice.value, choice.cost) == (10, 6)
     assert choice.bound == 24
+
+
+def test_a_cheap_node_with_a_better_ratio_does_not_crowd_out_a_dear_one() -> None:
+    frontier = solve(Problem(3, [(1, 2)], [1, 0, 4999], [1, 2000, 3000]))
+    choice = frontier.for_budget(5000)
+    assert (selected(choice), choice.value, choice.point) == ({1, 2}, 4999, 0)
 
 
 def test_worthless_nodes_do_not_disturb_the_order_of_the_others() -> None:

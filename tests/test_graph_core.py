@@ -14,7 +14,7 @@ import reference_kernels as reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memorepair._core import ProvenanceGraph
+from memorepair._core import Mask, ProvenanceGraph
 from memorepair.errors import CapacityError, InvalidGraphError, MemorepairError, NodeRangeError
 
 
@@ -341,5 +341,16 @@ def test_messages_name_what_came() -> None:
         lambda: graph.reach([1, 2]),  # type: ignore[arg-type]
         lambda: graph.reach(np.ma.masked_array(ids([1, 2]), [True, False])),
     ):
-        with pytest.raises(TypeError, match=r"roots: expected a numpy array.*got.*; pass"):
+        with pytest.raises(TypeError, match=r"roots: expected a numpy array.*got"):
             call()
+    mask = Mask(3)
+    for call in (
+        lambda: graph.closure(np.ones(3, dtype=np.int64), executable=np.ones(3, dtype=bool)),  # type: ignore[arg-type]
+        lambda: graph.frontier(np.ones(3, dtype=np.int64), np.ones(3, dtype=np.int64), within=[1]),  # type: ignore[arg-type]
+        lambda: Mask.from_bytes("x"),  # type: ignore[arg-type]
+        lambda: mask.test(np.array([1])),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(TypeError, match=r"^\w+: expected .*, got "):
+            call()
+    with pytest.raises(TypeError, match=r"list$"):  # made an array of ids, 1.5 would be 1
+        graph.reach([1.5])  # type: ignore[arg-type]

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "memorepair/errors.hpp"
+#include "memorepair/mask.hpp"
 #include "memorepair/types.hpp"
 
 namespace memorepair::bindings {
@@ -28,25 +29,57 @@ void bind_graph(py::module_& module);
 void bind_closure(py::module_& module);
 void bind_frontier(py::module_& module);
 
+inline bool is_sequence_of_ints(py::handle object) {
+    if (!PyList_Check(object.ptr()) && !PyTuple_Check(object.ptr()) && !PyRange_Check(object.ptr())) {
+        return false;
+    }
+    for (const py::handle item : object) {
+        if (PyLong_Check(item.ptr()) == 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
 template <class T>
 std::span<const T> array_in(py::handle object, const char* name, const char* dtype) {
     if (!py::isinstance<py::array>(object)) {
         throw py::type_error(std::string(name) + ": expected a numpy array of " + dtype + ", got " +
-                             Py_TYPE(object.ptr())->tp_name + "; pass np.array(" + name + ", dtype=np." + dtype + ")");
+                             Py_TYPE(object.ptr())->tp_name +
+                             (is_sequence_of_ints(object) ? std::string("; pass np.array(") + name + ", dtype=np." + dtype + ")" : ""));
     }
     // A subclass may mean something else by its memory: a masked array's mask would be dropped without a word.
     if (Py_TYPE(object.ptr()) != py::detail::npy_api::get().PyArray_Type_ && py::hasattr(object, "mask")) {
         throw py::type_error(std::string(name) + ": expected a numpy array without a mask, got " +
-                             Py_TYPE(object.ptr())->tp_name + "; pass " + name + ".compressed()");
+                             Py_TYPE(object.ptr())->tp_name +
+                             "; pass .filled(...) with what a masked entry stands for, or leave the entry out of every "
+                             "array that belongs with this one");
     }
     const auto array = py::reinterpret_borrow<py::array>(object);
     constexpr int kLayout = int{py::array::c_style} | int{py::detail::npy_api::NPY_ARRAY_ALIGNED_};
     if (!py::array_t<T>::check_(object) || array.ndim() != 1 || (array.flags() & kLayout) != kLayout) {
         throw py::type_error(std::string(name) + ": expected a 1-D C-contiguous numpy array of " + dtype + ", got " +
                              std::to_string(array.ndim()) + "-D " + py::str(array.dtype()).cast<std::string>() +
-                             ((array.flags() & kLayout) != kLayout ? ", not contiguous or not aligned" : ""));
+                             ((array.flags() & kLayout) != kLayout ? ", not contiguous or not aligned" : "") +
+                             "; pass np.ascontiguousarray(" + name + ", dtype=np." + dtype + ")");
     }
     return {static_cast<const T*>(array.data()), static_cast<std::size_t>(array.size())};
+}
+
+// Null for None. Valid as long as the caller's argument.
+inline const Mask* mask_in(py::handle object, const char* name) {
+    if (object.is_none()) {
+        return nullptr;
+    }
+    if (!py::isinstance<Mask>(object)) {
+        throw py::type_error(std::string(name) + ": expected a Mask or None, got " + Py_TYPE(object.ptr())->tp_name +
+                             "; pass Mask.from_ids(ids, size)");
+    }
+    return object.cast<const Mask*>();
+}
+
+inline std::optional<Mask> copy_of(const Mask* mask) {
+    return mask == nullptr ? std::nullopt : std::optional<Mask>(*mask);
 }
 
 inline std::span<const NodeId> ids_in(py::handle object, const char* name) {

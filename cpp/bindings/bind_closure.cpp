@@ -28,21 +28,17 @@ struct ClosureView {
     std::shared_ptr<CertificateView> certificate;
 };
 
-std::optional<Mask> copy_of(const Mask* mask) {
-    return mask == nullptr ? std::nullopt : std::optional<Mask>(*mask);
-}
-
 const Mask* pointer_to(const std::optional<Mask>& mask) {
     return mask.has_value() ? &*mask : nullptr;
 }
 
 std::shared_ptr<ClosureView> closure(std::shared_ptr<GraphHandle> handle, const py::object& weights,
-                                     const Mask* executable, const Mask* within) {
+                                     const py::object& executable, const py::object& within) {
     const std::span<const Weight> span = weights_in(weights, "weights");
     auto view = std::make_shared<ClosureView>();
     view->weights.assign(span.begin(), span.end());
-    view->executable = copy_of(executable);
-    view->within = copy_of(within);
+    view->executable = copy_of(mask_in(executable, "executable"));
+    view->within = copy_of(mask_in(within, "within"));
     Closure solved = handle->read([&](const ProvenanceGraph& graph) {
         view->num_nodes = graph.num_nodes();
         view->num_edges = graph.num_edges();
@@ -77,10 +73,11 @@ bool verify(const ClosureView& view) {
     });
 }
 
-bool verify_given(const GraphHandle& handle, const py::object& weights, const Mask* executable, const Mask* within,
+bool verify_given(const GraphHandle& handle, const py::object& weights, const py::object& executable, const py::object& within,
                   const Mask& selected, const py::object& objective, const py::object& sources,
                   const py::object& targets, const py::object& flow, const py::object& absorbed) {
-    const ClosureProblem problem{weights_in(weights, "weights"), executable, within};
+    const ClosureProblem problem{weights_in(weights, "weights"), mask_in(executable, "executable"),
+                                 mask_in(within, "within")};
     // A claim past 64 bits is clamped to a value that no valid objective has, and so is refused.
     const Weight claimed = integer_in(objective, "objective");
     const auto from = ids_in(sources, "sources");
@@ -121,7 +118,7 @@ void bind_closure(py::module_& module) {
     graph.def(
         "closure", &closure, py::arg("weights"), py::arg("executable") = py::none(), py::arg("within") = py::none(),
         "The smallest maximum-weight set that holds, with each node, its parents inside `within`, and nothing that "
-        "is not executable. weights: int64, one per node. Raises WeightOverflowError when the sum of |weight| "
+        "is not executable. weights: int64, one per node. A mask smaller than the graph leaves out the rest. Raises WeightOverflowError when the sum of |weight| "
         "inside `within` exceeds 2**62.");
 
     module.def("verify_closure", &verify_given, py::arg("graph"), py::arg("weights"), py::arg("executable"),

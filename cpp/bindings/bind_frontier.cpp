@@ -90,14 +90,14 @@ std::vector<Wide> flow_in(std::span<const Weight> high, std::span<const std::uin
 }
 
 std::shared_ptr<FrontierView> frontier(std::shared_ptr<GraphHandle> handle, const py::object& values,
-                                       const py::object& costs, const Mask* executable, const Mask* within) {
+                                       const py::object& costs, const py::object& executable, const py::object& within) {
     auto view = std::make_shared<FrontierView>();
     const auto given_values = weights_in(values, "values");
     const auto given_costs = weights_in(costs, "costs");
     view->node_values.assign(given_values.begin(), given_values.end());
     view->node_costs.assign(given_costs.begin(), given_costs.end());
-    view->executable = executable == nullptr ? std::nullopt : std::optional<Mask>(*executable);
-    view->within = within == nullptr ? std::nullopt : std::optional<Mask>(*within);
+    view->executable = copy_of(mask_in(executable, "executable"));
+    view->within = copy_of(mask_in(within, "within"));
     view->frontier = handle->read([&](const ProvenanceGraph& graph) {
         view->num_nodes = graph.num_nodes();
         view->num_edges = graph.num_edges();
@@ -141,11 +141,12 @@ bool verify(const FrontierView& view) {
     });
 }
 
-bool verify_given(const GraphHandle& handle, const py::object& values, const py::object& costs, const Mask* executable,
-                  const Mask* within, const py::object& piece, const py::object& numerators,
+bool verify_given(const GraphHandle& handle, const py::object& values, const py::object& costs, const py::object& executable,
+                  const py::object& within, const py::object& piece, const py::object& numerators,
                   const py::object& denominators, const py::object& sources, const py::object& targets,
                   const py::object& flow_high, const py::object& flow_low) {
-    const FrontierProblem problem{weights_in(values, "values"), weights_in(costs, "costs"), executable, within};
+    const FrontierProblem problem{weights_in(values, "values"), weights_in(costs, "costs"),
+                                  mask_in(executable, "executable"), mask_in(within, "within")};
     const auto pieces = ids_in(piece, "piece");
     const auto above = weights_in(numerators, "numerators");
     const auto below = weights_in(denominators, "denominators");

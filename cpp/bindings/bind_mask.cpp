@@ -34,7 +34,10 @@ Mask from_ids(const py::object& ids, const py::object& size) {
     return Mask::from_ids(span, num);
 }
 
-Mask from_bytes(const py::bytes& data) {
+Mask from_bytes(const py::object& data) {
+    if (!PyBytes_Check(data.ptr())) {
+        throw py::type_error(std::string("data: expected bytes, got ") + Py_TYPE(data.ptr())->tp_name);
+    }
     const BytesIn bytes(data, "data");
     const ReleaseForLongWork release(bytes.span().size());
     return Mask::from_bytes(bytes.span());

@@ -3,7 +3,8 @@
 // How: units (nodes, or nodes that require one another) whose requirements are met are added by value for cost, and so
 // are packages: a unit with the few requirements it lacks. No one order is best, so there are several tries, each from the
 // start: from the dearest point of the frontier within the budget or from what is free (a dear piece may leave the money
-// for nothing else), units or packages first, and what is free at the end (it may open what crowds out something better).
+// for nothing else), units or packages first, the package worth most first (a cheap one with a better ratio must not crowd
+// it out), and what is free at the end (it may open what crowds out something better).
 // Invariant: the money left only shrinks, and what is in a package and taken meanwhile has been paid for. So what is too
 // dear once stays too dear, and is never looked at again.
 // Source: greedy for knapsacks with precedence; the bound is the concave hull of the frontier.
@@ -50,10 +51,13 @@ public:
         rank_units();
     }
 
-    enum class Order { units_first, packages_first, free_last };
+    enum class Order { units_first, packages_first, largest_first, free_last };
 
     BudgetChoice from(std::size_t point, Order order) {
         start(point, order == Order::free_last);
+        if (order == Order::largest_first) {
+            add_largest();
+        }
         if (order != Order::packages_first) {
             add_ready();
         }
@@ -185,13 +189,23 @@ private:
             if (taken_[before.id] == 0 && gather(before.id)) {
                 const Unit package = gathered(before.id);
                 if (package.value > 0 && package.cost <= rest()) {
-                    std::sort(members_.begin(), members_.end());  // requirements have smaller ids
-                    std::for_each(members_.begin(), members_.end(), [&](NodeId id) { take(id); });
+                    take_gathered();
                     if (!by_package) {
                         add_ready();  // what it opens comes before the next package
                     }
                 }
             }
+        }
+    }
+
+    void add_largest() {
+        find_packages();
+        const auto largest = std::min_element(
+            packages_.begin(), packages_.end(), [](const Unit& left, const Unit& right) {
+                return left.value != right.value ? left.value > right.value : is_better(left, right);
+            });
+        if (largest != packages_.end() && gather(largest->id)) {
+            take_gathered();
         }
     }
 
@@ -261,6 +275,11 @@ private:
         return package;
     }
 
+    void take_gathered() {
+        std::sort(members_.begin(), members_.end());  // requirements have smaller ids
+        std::for_each(members_.begin(), members_.end(), [&](NodeId id) { take(id); });
+    }
+
     void take(NodeId id) {
         taken_[id] = 1;
         added_.push_back(id);
@@ -323,6 +342,7 @@ BudgetChoice choose_within_budget(const ProvenanceGraph& graph, const FrontierPr
         try_other(0, Order::units_first);
         try_other(0, Order::packages_first);
     }
+    try_other(0, Order::largest_first);
     try_other(0, Order::free_last);
     choice.bound_value = frontier.values[point];
     if (point < frontier.numerators.size()) {

@@ -81,7 +81,8 @@ struct BudgetChoice {
 };
 
 // Best value for cost first; among equals the node with the smaller entry of `tie_order` (one per node; empty: by id).
-// Never worth less than adding single nodes that way from nothing.
+// Never worth less than adding single nodes that way from nothing, nor than any one node with what it requires, where that
+// fits and is not more than 64 nodes.
 BudgetChoice choose_within_budget(const ProvenanceGraph& graph, const FrontierProblem& problem,
                                   const Frontier& frontier, Weight budget, std::span<const NodeId> tie_order);
 
