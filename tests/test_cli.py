@@ -407,6 +407,7 @@ def test_a_frontier_is_every_choice_and_its_rows_give_the_plans(run: Run) -> Non
 def test_a_frontier_of_little(filled: Run) -> None:
     assert filled("frontier", "--rules", "my_rules:rules").stdout.splitlines() == [
         "frontier by normalised: 0 of 0 candidates can be rebuilt, value 0, cost 0; certificate verified",
+        "  warning: nothing is held",
         "  * is the choice at 3/10, the schedule's own cost weight",
         "  cost weight  selected  value  of all  cost  of all",
         "*           0         0      0       -     0       -",
