@@ -97,14 +97,10 @@ int main(int argc, char** argv) {
             flow.solve(reducer.kernel(), reducer.kernel_weight(), dependants);
             return flow;
         });
-        Weight total = 0;
-        for (const Weight weight_of_node : reducer.kernel_weight()) {
-            total += weight_of_node;
-        }
         const auto pushes = counted("push_relabel", [&] {
             PushRelabel<Weight> flow;
             dependants.assign(reducer.kernel(), true);
-            flow.start(reducer.kernel(), reducer.kernel_weight(), dependants, total > 0);
+            flow.start(reducer.kernel(), reducer.kernel_weight(), dependants, should_pull(reducer.kernel_weight()));
             while (!flow.advance(~std::uint64_t{0})) {
             }
             return flow;

@@ -719,6 +719,26 @@ def test_a_cheap_node_with_a_better_ratio_does_not_crowd_out_a_dear_one() -> Non
     assert (selected(choice), choice.value, choice.point) == ({1, 2}, 4999, 0)
 
 
+def test_what_was_too_much_at_first_comes_within_reach() -> None:
+    """A chain: what lacks 100 parents lacks 49 once what is half way up is in; and then what is above that."""
+    size = 202
+    values, costs = [0] * size, [1] * size
+    for node, value in ((50, 5), (100, 5), (150, 5), (200, 1000)):
+        values[node] = value
+    costs[200] = 100
+    frontier = solve(Problem(size, list(pairwise(range(size))), values, costs))
+    assert (frontier.for_budget(120).value, frontier.for_budget(170).value) == (10, 15)
+
+
+@pytest.mark.parametrize("fan", [20, 25, 63, 64])
+def test_a_package_may_be_dense(fan: int) -> None:
+    """Everything needs everything before it; 63 parents may be lacking, and no more."""
+    edges = [(low, high) for high in range(fan + 1) for low in range(high)]
+    values, costs = [0] * fan + [10, 1000], [1] * (fan + 1) + [1000]
+    frontier = solve(Problem(fan + 2, [*edges, (fan, fan + 1)], values, costs))
+    assert frontier.for_budget(100).value == (10 if fan <= 63 else 0)
+
+
 def test_worthless_nodes_do_not_disturb_the_order_of_the_others() -> None:
     """What is worth nothing and costs nothing has no ratio, so it may not stand between two that have one."""
     problem = Problem(5, [], [2, 0, 0, 3, 3], [2, 0, 0, 2, 2])

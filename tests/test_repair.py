@@ -395,7 +395,7 @@ def test_a_budget_says_what_is_certified_and_what_fills_it(store: mr.Store) -> N
     )
     plan = mr.plan(store, None, echo_rules(), budget="12 tokens")
     decisions = {item.key: item.decision for item in plan.items}
-    assert decisions == {"a": "fill", "b": "selected", "c": "not worth it", "d": "not worth it"}
+    assert decisions == {"a": "fill", "b": "selected", "c": "left out", "d": "left out"}
     assert (plan.fill, plan.budget_weight) == (("a",), "2/7")
     assert plan["a"].reason == "fits in what the frontier point leaves of the budget"
     assert Fraction(plan.bound or 0) == 3 + Fraction(2, 7) * 6
@@ -404,7 +404,10 @@ def test_a_budget_says_what_is_certified_and_what_fills_it(store: mr.Store) -> N
     nothing = mr.plan(store, None, echo_rules(), budget="0 tokens")
     assert (nothing.selected, nothing.budget_weight, nothing.objective) == ((), "infinite", "0")
     report = mr.repair(store, plan, echo_rules())
-    assert report.counts == {"not worth it": 2, "published": 2}
+    assert report.counts == {"left out": 2, "published": 2}
+    assert store.explain("d").fate == "left out"
+    with pytest.raises(mr.WithdrawnError, match="last repair: left out, it costs 7 tokens, more than the 1 tokens"):
+        store.get("d")
 
 
 def test_a_budget_buys_what_is_needed_along(store: mr.Store) -> None:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import pydoc
 import random
+import re
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pytest
 import reference_frontier as reference
 from stores import echo_rules
 
 import memorepair as mr
 from memorepair import _core
+from memorepair.amounts import share
 from memorepair.errors import PlanError, WeightOverflowError
 from memorepair.selection import NEVER, Problem, Selection, select_at, select_within, solve_frontier
 from memorepair.testing.invariants import plan_is_exact
@@ -179,32 +182,33 @@ def test_without_recorded_costs_every_candidate_costs_one(store: mr.Store) -> No
     assert mr.plan(store, None, rules, cost_weight=1).selected == ()
 
 
-def eight(store: mr.Store) -> tuple[mr.Rules, Any]:
-    """Values 1 to 8, costs ten times that: nothing is dearer for its worth than anything else."""
-    rules = withdrawn(store, {f"k{n}": f"{10 * n} tokens" for n in range(1, 9)})
-    return rules, lambda candidate: (int(candidate.key[1:]), 1)
+def three(store: mr.Store) -> tuple[mr.Rules, Any]:
+    """Values 3, 4, 4, costs ten times that: nothing is dearer for its worth than anything else."""
+    worth = {"a": 3, "b": 4, "c": 4}
+    rules = withdrawn(store, {key: f"{10 * value} tokens" for key, value in worth.items()})
+    return rules, lambda candidate: (worth[candidate.key], 1)
 
 
 def test_a_plan_within_a_budget_says_what_is_certified(store: mr.Store) -> None:
-    rules, worth = eight(store)
-    plan = mr.plan(store, None, rules, budget="75 tokens", schedule=worth)
-    assert (plan.value, plan.bound) == (6_000_000, "15/2")  # 7 was possible: k7, or k3 with k4
+    rules, worth = three(store)
+    plan = mr.plan(store, None, rules, budget="85 tokens", schedule=worth)
+    assert (plan.value, plan.bound) == (7_000_000, "17/2")  # 8 was possible: b with c
     assert (plan.cost_weight, plan.budget_weight, plan.objective) == (None, "infinite", "0")
     assert str(plan).splitlines()[0] == (
-        "plan within 75 tokens: 3 of 8 candidates selected, 3 filled in, cost 60 tokens of 360 tokens for all, "
-        "value 6 (no selection within the budget exceeds 7.5); "
+        "plan within 85 tokens: 2 of 3 candidates selected, 2 filled in, cost 70 tokens of 110 tokens for all, "
+        "value 7 (no selection within the budget exceeds 8.5); "
         "certificate verified for the frontier point (0 selected) and the bound"
     )
     report = mr.repair(store, plan, rules)
-    assert (report.selected, report.filled, report.cost_weight, report.budget) == (3, 3, None, "75 tokens")
-    assert report["k1"].is_fill
-    assert not report["k8"].is_fill
+    assert (report.selected, report.filled, report.cost_weight, report.budget) == (2, 2, None, "85 tokens")
+    assert report["a"].is_fill
+    assert not report["c"].is_fill
     lines = str(report).splitlines()
     assert lines[0] == (
-        "repair: 3 published of 3 selected of 8 candidates, 3 filled in, planned cost 0.17 of all; "
+        "repair: 2 published of 2 selected of 3 candidates, 2 filled in, planned cost 0.64 of all; "
         "certificate verified for the frontier point (0 selected)"
     )
-    assert "  published    k1 (filled in)" in lines
+    assert "  published    a (filled in)" in lines
 
 
 def test_the_bound_that_is_printed_is_never_below_the_value(store: mr.Store) -> None:
@@ -227,12 +231,12 @@ def test_reasons_within_a_budget_speak_of_the_budget(store: mr.Store) -> None:
     rules = echo_rules()
     plan = mr.plan(store, None, rules, budget="6 tokens", schedule=lambda c: (worth[c.key], 1))
     assert {item.key: (item.decision, item.reason) for item in plan.items} == {
-        "base": ("not worth it", "it costs 6 tokens, more than the 4 tokens that are left of the budget"),
+        "base": ("left out", "it costs 6 tokens, more than the 4 tokens that are left of the budget"),
         "cheap": ("selected", ""),
-        "dear": ("not worth it", "it costs 50 tokens, more than the 4 tokens that are left of the budget"),
+        "dear": ("left out", "it costs 50 tokens, more than the 4 tokens that are left of the budget"),
         "idle": ("not worth it", "it is worth nothing, and nothing selected needs it"),
         "top": (
-            "not worth it",
+            "left out",
             "with the required parents it lacks it costs 7 tokens, more than the 4 tokens that are left of the budget",
         ),
     }
@@ -285,6 +289,8 @@ def test_points_and_tables_are_asked_for_within_range(store: mr.Store) -> None:
     solved = mr.frontier(store, None, rules)
     assert len(solved.points) == 3
     assert [solved.selected(point) for point in range(3)] == [(), ("a",), ("a", "b")]
+    assert solved.selected(np.int64(1)) == ("a",)
+    assert solved.table(np.uint8(2)) == solved.table(2)
     for point in (-1, 3, 99, True, "1", 1.0, None):
         with pytest.raises(mr.InvalidRequestError, match="point: expected an int from 0 to 2, got"):
             solved.selected(point)  # type: ignore[arg-type]
@@ -335,6 +341,135 @@ def test_errors_name_what_is_wrong_and_not_another_call(store: mr.Store) -> None
             mr.plan(store, None, rules, budget=budget)  # type: ignore[arg-type]
     with pytest.raises(mr.InvalidRequestError, match="budget: expected candidates with recorded costs, got none"):
         mr.plan(store, None, rules, budget="5 tokens")
+
+
+def test_a_cost_that_nobody_recorded_is_told_as_what_it_is_taken_for(store: mr.Store) -> None:
+    rules = withdrawn(store, {"a": "4 tokens", "b": None, "c": "7 tokens"})
+    warning = "1 of 3 candidates that can be rebuilt has no recorded cost; counted as the mean, 5.5 tokens"
+    plan = mr.plan(store, None, rules, budget="6 tokens")
+    assert plan.warnings == (warning,)
+    assert [item.has_recorded_cost for item in plan] == [True, False, True]
+    assert plan["b"].reason == (
+        "it is taken to cost 5.5 tokens (mean; none recorded), more than the 2 tokens that are left of the budget"
+    )
+    lines = str(plan).splitlines()
+    assert lines[1:3] == [f"  warning: {warning}", "  selected     recompute a  value 1 cost 4 tokens"]
+    assert "  left out     recompute b  value 1 cost ~5.5 tokens (it is taken to cost" in lines[3]
+    assert "recompute b  value 1 cost ~1" in str(mr.plan(store, None, rules))
+    own = mr.plan(store, None, rules, schedule=lambda c: (2, 1))
+    assert "recompute b  value 2 cost 1" in str(own)  # the function's own cost, nobody's guess
+    assert mr.frontier(store, None, rules).warnings == own.warnings[:1] == (warning,)
+    assert f"  warning: {warning}" in str(mr.frontier(store, None, rules)).splitlines()
+
+
+def test_required_parents_without_a_cost_are_told_too(store: mr.Store) -> None:
+    p = store.put("p", "x")
+    base = store.derive("base", "x", kind="cache", parents=[p], operator="echo@1")
+    store.derive("top", "x", kind="cache", parents=[base], operator="echo@1", cost="4 tokens")
+    store.correct("p", "y")
+    plan = mr.plan(store, None, echo_rules(), budget="5 tokens", schedule=lambda c: (int(c.key == "top"), 1))
+    assert plan["top"].reason == (
+        "with the required parents it lacks it is taken to cost 8 tokens (mean where none recorded), "
+        "more than the 5 tokens that are left of the budget"
+    )
+
+
+def test_several_keys_are_asked_for_as_several(store: mr.Store) -> None:
+    rules = withdrawn(store, {"a": "1 tokens"})
+    for call in (mr.plan, mr.frontier):
+        for keys, got in {"summary/refunds": "the text 'summary/refunds'", 5: "5"}.items():
+            expected = f"keys: expected several keys such as ['summary/refunds'], got {got}"
+            with pytest.raises(mr.InvalidRequestError, match=re.escape(expected)):
+                call(store, None, rules, keys=keys)  # type: ignore[arg-type]
+        with pytest.raises(mr.InvalidKeyError, match="key: expected a str, got int"):
+            call(store, None, rules, keys=[5])  # type: ignore[list-item]
+
+
+def test_plans_and_reports_can_be_looked_through(store: mr.Store) -> None:
+    rules = withdrawn(store, {"a": "1 tokens", "b": "2 tokens"})
+    plan = mr.plan(store, None, rules)
+    report = mr.repair(store, plan, rules)
+    for answer, name in ((plan, "plan"), (report, "report")):
+        assert "a" in answer
+        assert "nope" not in answer
+        assert 0 not in answer
+        assert [part.key for part in answer] == ["a", "b"]
+        assert all(part in answer and answer[part.key] == part for part in answer)
+        with pytest.raises(mr.UnknownKeyError, match=f"^'nope' is not among the 2 candidates of this {name}$"):
+            answer["nope"]
+    with pytest.raises(mr.UnknownKeyError, match=r"among the 0 candidates"):
+        mr.plan(store, None, rules)["a"]
+
+
+def test_what_is_no_store_and_no_plan_is_refused_by_name(store: mr.Store) -> None:
+    rules = withdrawn(store, {"a": "1 tokens"})
+    plan: Any = mr.plan(store, None, rules)
+    wrong: dict[Any, str] = {
+        "a": "got str",
+        None: "got NoneType",
+        store.aio: "got AsyncStore; pass the store itself, in asyncio.to_thread",
+    }
+    for thing, got in wrong.items():
+        for call in (mr.plan, mr.frontier, lambda s, _, r: mr.repair(s, plan, r)):
+            with pytest.raises(mr.InvalidRequestError, match=f"^store: expected a Store from mr.open\\(\\), {got}$"):
+                call(thing, None, rules)
+    wrong_plan: Any = "a"
+    with pytest.raises(mr.InvalidRequestError, match=r"^plan: expected a Plan from mr.plan\(\), got str$"):
+        mr.repair(store, wrong_plan, rules)
+    with pytest.raises(mr.InvalidRequestError, match=r"^rules: expected Rules, got Plan$"):
+        mr.repair(store, plan, plan)
+    for call in (mr.plan, mr.frontier):
+        with pytest.raises(mr.InvalidRequestError, match="event: expected an Event or its id, or None for all, got 5"):
+            call(store, 5, rules)
+
+
+def test_an_error_of_a_schedule_says_at_which_key(store: mr.Store) -> None:
+    rules = withdrawn(store, {"child": "1 tokens"})
+
+    def fails(candidate: mr.Candidate) -> tuple[object, object]:
+        return {}[candidate.key], 1
+
+    with pytest.raises(KeyError) as failed:
+        mr.plan(store, None, rules, schedule=fails)
+    assert failed.value.__notes__ == ["schedule, at key 'child'"]
+
+
+def test_help_tells_what_a_schedule_reads_and_what_plans_hold() -> None:
+    for field in ("key", "mode", "needs", "row.cost", "row.unit", "row.kind", "row.weight", "use.reads"):
+        assert f"`{field}`" in pydoc.getdoc(mr.Candidate)
+        assert f"`{field}`" in pydoc.getdoc(mr.plan)
+    for field in ("bound", "budget_weight", "mean_cost", "objective", "order"):
+        assert f"`{field}`" in pydoc.getdoc(mr.Plan)
+    assert "`enters`" in pydoc.getdoc(mr.TradeOff)
+
+
+def test_when_nothing_is_held_that_is_said(store: mr.Store) -> None:
+    rules = echo_rules()
+    assert mr.plan(store, None, rules).warnings == mr.frontier(store, None, rules).warnings == ("nothing is held",)
+    rules = withdrawn(store, {"a": "1 tokens"})
+    assert mr.plan(store, None, rules, keys=[]).warnings == ("nothing of what was asked for is held",)
+
+
+def test_numbers_out_of_all_proportion_are_told_so(store: mr.Store) -> None:
+    rules = withdrawn(store, {"a": "1 tokens"})
+    for weight in ("1e-400", "1e400", "1" * 50, f"1/{'1' * 50}"):
+        with pytest.raises(mr.InvalidAmountError, match="cost_weight: expected a number >= 0 of sensible size such as"):
+            mr.plan(store, None, rules, cost_weight=weight)
+    for budget in ("1e400 tokens", "1e-400 tokens", f"{'1' * 50} tokens"):
+        with pytest.raises(mr.InvalidAmountError, match="budget: expected a number >= 0 of sensible size and a unit"):
+            mr.plan(store, None, rules, budget=budget)
+    for budget in ("1e tokens", "5000", "x tokens"):
+        with pytest.raises(mr.InvalidAmountError, match="budget: expected a number >= 0 and a unit"):
+            mr.plan(store, None, rules, budget=budget)
+
+
+def test_a_share_that_is_not_all_is_not_printed_as_all(store: mr.Store) -> None:
+    for part, whole, text in ((1012354, 1012363, "<1.00"), (1, 10**9, ">0.00"), (0, 5, "0.00"), (5, 5, "1.00"),
+                              (2, 3, "0.67"), (0, 0, "-")):  # fmt: skip
+        assert share(part, whole) == text
+    rules = withdrawn(store, {"a": "1012354 tokens", "b": "9 tokens"})
+    report = mr.repair(store, mr.plan(store, None, rules, schedule=lambda c: (2 * (c.key == "a"), 1)), rules)
+    assert "planned cost <1.00 of all" in str(report)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -146,3 +148,24 @@ def test_many_writers_lose_nothing(store: mr.Store) -> None:
     together(*[write(name) for name in "abcd"])
     assert len(store.find()) == 400
     assert store.status().versions == 400
+
+
+def test_a_snapshot_that_others_were_ahead_of_is_opened_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with mr.open(tmp_path / "agent.db") as store:
+        store.put("p", "x")
+        scope = store._scope
+        snapshot, opened = scope.backend.snapshot, []
+
+        @contextmanager
+        def overtaken(*arguments: Any) -> Iterator[Any]:
+            with snapshot(*arguments) as old:
+                opened.append(old.epoch)
+                if len(opened) == 1:  # another thread writes, and reads what it has written
+                    together(lambda: store.delete("p"), lambda: None)
+                    together(lambda: store.find(), lambda: None)
+                yield old
+
+        monkeypatch.setattr(scope.backend, "snapshot", overtaken)
+        with scope.read() as view:
+            assert view.snapshot.epoch == view.barrier.epoch == 2
+        assert opened == [1, 2, 2]

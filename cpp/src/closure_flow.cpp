@@ -4,12 +4,9 @@
 
 namespace memorepair {
 
-namespace {
-
 // Where one side has so many times fewer nodes, its few trees do the work in a few searches, whatever they have to move.
 constexpr std::size_t kFewer = 16;
 
-// The side with less to move moves: what cannot arrive is most of the work.
 template <class W>
 bool should_pull(std::span<const W> weight) {
     W total = 0;
@@ -26,8 +23,6 @@ bool should_pull(std::span<const W> weight) {
     return num_negative * kFewer < num_positive || total > 0;
 }
 
-}  // namespace
-
 template <class W>
 void ClosureFlow<W>::solve(const Needs& needs, std::span<const W> weight, Dependants& dependants, std::uint64_t turn) {
     const bool pull = should_pull(weight);
@@ -35,23 +30,24 @@ void ClosureFlow<W>::solve(const Needs& needs, std::span<const W> weight, Depend
         dependants.assign(needs, true);
     }
     trees_.start(needs, weight, dependants, pull);
-    by_pushes_ = false;
-    bool both_started = false;
+    num_turns_ = 1;
     for (std::uint64_t work = turn * (std::uint64_t{needs.num_nodes()} + needs.num_arcs()); !trees_.advance(work); work *= 2) {
-        if (!both_started) {
+        if (num_turns_ == 1) {
             if (!pull) {
                 dependants.assign(needs, true);
             }
             pushes_.start(needs, weight, dependants, pull);
-            both_started = true;
         }
+        ++num_turns_;
         if (pushes_.advance(work)) {
-            by_pushes_ = true;
             return;
         }
+        ++num_turns_;
     }
 }
 
+template bool should_pull<Weight>(std::span<const Weight> weight);
+template bool should_pull<Wide>(std::span<const Wide> weight);
 template class ClosureFlow<Weight>;
 template class ClosureFlow<Wide>;
 

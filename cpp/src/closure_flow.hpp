@@ -22,6 +22,10 @@
 
 namespace memorepair {
 
+// The side with less to move moves: what cannot arrive is most of the work.
+template <class W>
+bool should_pull(std::span<const W> weight);
+
 template <class W>
 class ClosureFlow {
 public:
@@ -31,13 +35,16 @@ public:
     // `dependants` is memory to work in.
     void solve(const Needs& needs, std::span<const W> weight, Dependants& dependants, std::uint64_t turn = kTurn);
 
-    bool is_chosen(NodeId node) const noexcept { return by_pushes_ ? pushes_.is_chosen(node) : trees_.is_chosen(node); }
-    W balance(NodeId node) const noexcept { return by_pushes_ ? pushes_.balance(node) : trees_.balance(node); }
+    // One: pseudoflow alone has done it.
+    std::uint32_t num_turns() const noexcept { return num_turns_; }
+
+    bool is_chosen(NodeId node) const noexcept { return by_pushes() ? pushes_.is_chosen(node) : trees_.is_chosen(node); }
+    W balance(NodeId node) const noexcept { return by_pushes() ? pushes_.balance(node) : trees_.balance(node); }
 
     // Calls visit(arc of `needs`, amount) for every arc that carries flow.
     template <class Visit>
     void for_each_flow(Visit&& visit) const {
-        if (by_pushes_) {
+        if (by_pushes()) {
             pushes_.for_each_flow(visit);
         } else {
             trees_.for_each_flow(visit);
@@ -45,9 +52,11 @@ public:
     }
 
 private:
+    bool by_pushes() const noexcept { return num_turns_ % 2 == 0; }
+
     Pseudoflow<W> trees_;
     PushRelabel<W> pushes_;
-    bool by_pushes_ = false;
+    std::uint32_t num_turns_ = 1;
 };
 
 }  // namespace memorepair

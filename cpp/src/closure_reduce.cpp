@@ -73,7 +73,7 @@ void ClosureReducer<W>::drop_from_the_top(const Needs& needs) {
         const W weight = weight_[node];
         const W worth = weight + bound_[node];
         if (worth <= 0) {
-            drop_with_dependants(node, needs);
+            drop_with_dependants(node);
             continue;
         }
         // Requirements come later in this pass, so each still stands for itself alone.
@@ -85,10 +85,8 @@ void ClosureReducer<W>::drop_from_the_top(const Needs& needs) {
             std::swap(lower_[only], lower_[node]);
             continue;
         }
-        if (worth > 0) {
-            for (const NodeId need : needs.of(node)) {
-                bound_[need] = capped_sum(bound_[need], std::min(worth, kSumCap<W>));
-            }
+        for (const NodeId need : needs.of(node)) {
+            bound_[need] = capped_sum(bound_[need], std::min(worth, kSumCap<W>));
         }
     }
 }
@@ -96,7 +94,8 @@ void ClosureReducer<W>::drop_from_the_top(const Needs& needs) {
 template <class W>
 void ClosureReducer<W>::take_from_the_bottom(const Needs& needs) {
     // What a dependant pays for a node and all below it: nothing for what is taken, nor inside a group. Until its own turn
-    // a node holds the prices of those merged into it, which it pays itself.
+    // a node holds the prices, as of the merge, of those merged into it, which it pays itself: an over-count once some of
+    // what they require is taken, which may leave more for the next round and never takes too much.
     bound_.assign(needs.num_nodes(), 0);
     for (NodeId node = 0; node < needs.num_nodes(); ++node) {
         if (fate_[node] != Fate::open) {
@@ -158,7 +157,7 @@ void ClosureReducer<W>::merge(NodeId gone, NodeId kept, Arc arc, bool into_need)
 
 // Breadth first over dependants: the tree carries every gain down to where it is absorbed.
 template <class W>
-void ClosureReducer<W>::drop_with_dependants(NodeId root, const Needs& needs) {
+void ClosureReducer<W>::drop_with_dependants(NodeId root) {
     visits_.assign(1, {root, 0});
     fate_[root] = Fate::dropped;
     for (std::size_t next = 0; next < visits_.size(); ++next) {

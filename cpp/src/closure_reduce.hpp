@@ -94,7 +94,7 @@ private:
     void drop_from_the_top(const Needs& needs);
     void take_from_the_bottom(const Needs& needs);
     void rebuild(const Needs& needs);
-    void drop_with_dependants(NodeId node, const Needs& needs);
+    void drop_with_dependants(NodeId node);
     void take_with_needs(NodeId node, const Needs& needs);
     NodeId find(NodeId node) noexcept;
     NodeId name_of(NodeId node) const noexcept { return first_round_ ? node : levels_[now_].name[node]; }

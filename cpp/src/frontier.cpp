@@ -3,8 +3,8 @@
 // How: what is never selected is what x = 0 leaves out; what is free is decided among nodes without cost. Between the
 // two, take a set P of nodes that x = 0 selects, given what is already in, and solve at the ratio x = value(P) / cost(P).
 // If nothing is worth more than that, P enters as one piece at x. Otherwise the smallest optimum S enters earlier than
-// the rest: split into S and P \ S, and forget the arcs between (they are met). So k pieces
-// take at most 2k - 1 steps, of up to three solves each, on problems that get smaller and smaller.
+// the rest: split into S and P \ S, and forget the arcs between (they are met). So k pieces take at most 2k - 1 steps, of up
+// to three solves each, on problems that get smaller and smaller.
 // Numbers: at x = p / q weights are q value - p cost. While that fits in 64 bits the exact ratio is used; otherwise a
 // slightly smaller one that fits splits just as well, and only what it cannot split is solved in 128 bits.
 #include "memorepair/frontier.hpp"

@@ -6,7 +6,7 @@
 // for nothing else), units or packages first, the package worth most first (a cheap one with a better ratio must not crowd
 // it out), and what is free at the end (it may open what crowds out something better).
 // Invariant: the money left only shrinks, and what is in a package and taken meanwhile has been paid for. So what is too
-// dear once stays too dear, and is never looked at again.
+// dear once stays too dear. What holds too much may shrink, so packages are looked for again while some are taken.
 // Source: greedy for knapsacks with precedence; the bound is the concave hull of the frontier.
 #include <algorithm>
 #include <numeric>
@@ -21,10 +21,10 @@ namespace memorepair {
 
 namespace {
 
-// A package may hold this many units, with this many requirements lacking among them: enough for what one artifact is
-// made of, and it bounds the work per unit.
+// A package may hold this many units: enough for what one artifact is made of, and it bounds the work per unit.
 constexpr std::uint32_t kMaxPackage = 64;
-constexpr std::uint32_t kMaxLacking = 4 * kMaxPackage;
+// A chain of packages, each of which brings the next within reach, is followed this far.
+constexpr int kMaxRounds = 16;
 
 class BudgetFill {
 public:
@@ -64,8 +64,12 @@ public:
         if (order == Order::free_last) {
             add_free();
         }
-        add_packages(order == Order::packages_first);
-        add_ready();
+        std::size_t before = 0;
+        for (int round = 0; round < kMaxRounds && (round == 0 || before != added_.size()); ++round) {
+            before = added_.size();
+            add_packages(order == Order::packages_first);
+            add_ready();
+        }
         for (const NodeId id : added_) {
             if (units_[id].piece > point) {
                 for_members(id, [&](NodeId node) { choice_.fill.push_back(node); });
@@ -247,22 +251,18 @@ private:
     bool gather(NodeId root) {
         members_.assign(1, root);
         in_package_[root] = 1;
-        std::size_t num_lacking = 0;
-        for (std::size_t next = 0; next < members_.size() && num_lacking <= kMaxLacking; ++next) {
+        for (std::size_t next = 0; next < members_.size() && members_.size() <= kMaxPackage; ++next) {
             for (const NodeId need : lacking_.of(members_[next])) {
-                if (taken_[need] == 0) {
-                    ++num_lacking;
-                    if (in_package_[need] == 0) {
-                        in_package_[need] = 1;
-                        members_.push_back(need);
-                    }
+                if (taken_[need] == 0 && in_package_[need] == 0) {
+                    in_package_[need] = 1;
+                    members_.push_back(need);
                 }
             }
         }
         for (const NodeId id : members_) {
             in_package_[id] = 0;
         }
-        return members_.size() <= kMaxPackage && num_lacking <= kMaxLacking;
+        return members_.size() <= kMaxPackage;
     }
 
     Unit gathered(NodeId root) const {

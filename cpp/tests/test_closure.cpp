@@ -7,8 +7,10 @@
 #include "check.hpp"
 #include "closure_flow.hpp"
 #include "closure_solver.hpp"
+#include "forge.hpp"
 #include "memorepair/closure.hpp"
 #include "memorepair/errors.hpp"
+#include "memorepair/frontier.hpp"
 
 using namespace memorepair;
 using Ids = std::vector<NodeId>;
@@ -218,6 +220,16 @@ bool is_flow(const Flow& flow, const Needs& needs, const Array<W>& weight, const
 template <class W>
 void test_flows(std::uint64_t seed) {
     check::Random random(seed);
+    // Kept from round to round, as the library keeps them.
+    Dependants dependants;
+    ClosureFlow<W> flow;
+    Pseudoflow<W> trees;
+    PushRelabel<W> pushes;
+    ClosureSolver<W> reduced;
+    std::uint64_t trees_paused = 0;
+    std::uint64_t pushes_paused = 0;
+    std::uint64_t trees_won = 0;
+    std::uint64_t pushes_won = 0;
     for (int round = 0; round < 400; ++round) {
         const auto n = static_cast<NodeId>(1 + random.below(round % 10 == 0 ? 3000 : 60));
         const std::uint64_t span = round % 3 == 0 ? 8 : n;
@@ -232,26 +244,65 @@ void test_flows(std::uint64_t seed) {
             weight.push_back((W{1} << (8 * sizeof(W) - 24)) / 3000 / 100 * random.between(-100, 90 + round % 20));
         }
         needs.first.push_back(needs.num_arcs());
-        Dependants dependants;
-        ClosureFlow<W> flow;
         flow.solve(needs, weight, dependants, round % 2 == 0 ? ClosureFlow<W>::kTurn : 0);  // or turns of one step each
         dependants.assign(needs, true);
-        Pseudoflow<W> trees;
-        PushRelabel<W> pushes;
-        ClosureSolver<W> reduced;
+        (flow.num_turns() % 2 == 1 ? trees_won : pushes_won) += static_cast<std::uint64_t>(flow.num_turns() > 1);
         reduced.solve(needs, weight);
         const auto chosen = [&](NodeId v) { return reduced.chosen()[v] != 0; };
         CHECK(is_flow(flow, needs, weight, chosen));
         for (const bool pull : {false, true}) {
             trees.start(needs, weight, dependants, pull);
             while (!trees.advance(random.below(100))) {
+                ++trees_paused;
             }
             pushes.start(needs, weight, dependants, pull);
             while (!pushes.advance(random.below(100))) {
+                ++pushes_paused;
             }
             CHECK(is_flow(trees, needs, weight, chosen) && is_flow(pushes, needs, weight, chosen));
         }
     }
+    CHECK(trees_paused > 100 && pushes_paused > 100 && trees_won > 0 && pushes_won > 0);
+}
+
+// What is there to gain has a long way to go: pseudoflow walks the same trees again and again, push-relabel does not.
+void test_turns() {
+    const NodeId n = 20000;
+    Needs needs;
+    Array<Weight> weight;
+    for (NodeId v = 0; v < n; ++v) {
+        needs.first.push_back(needs.num_arcs());
+        for (NodeId step = 1; step <= 3 && step <= v; ++step) {
+            needs.heads.push_back(v - step);
+        }
+        weight.push_back(v % 2 == 1 ? Weight{v} + 1 : Weight{v} - n);
+    }
+    needs.first.push_back(needs.num_arcs());
+    ClosureFlow<Weight> flow;
+    Dependants dependants;
+    flow.solve(needs, weight, dependants);
+    CHECK(flow.num_turns() == 2);
+    const auto chosen = [&](NodeId) { return false; };  // all there is to gain pays for all there is to lose, and no more
+    CHECK(is_flow(flow, needs, weight, chosen));
+    for (Weight& amount : weight) {
+        amount = amount > 0 ? 1 : -1;
+    }
+    flow.solve(needs, weight, dependants);
+    CHECK(flow.num_turns() == 1);
+}
+
+// A snapshot that nobody validated may say that a node needs itself. Merged into itself, its weight would double.
+void test_self_need() {
+    const auto honest = ProvenanceGraph::from_edges(2, std::vector<NodeId>{0}, std::vector<NodeId>{1}).to_bytes();
+    forge::Bytes bytes(honest.begin(), honest.end());
+    forge::put(bytes, bytes.size() - 8, 4, 1);  // the first of two heads: the one parent of node 1
+    forge::seal_graph(bytes);
+    const auto graph = ProvenanceGraph::from_bytes(bytes);
+    CHECK(graph.parents(1) == std::vector<NodeId>{1});
+    const std::vector<Weight> weights{-1, (Weight{1} << 62) - 1};
+    const Closure closure = solve_closure(graph, {weights, nullptr, nullptr});
+    CHECK(closure.objective == weights[1] && closure.selected.count() == 1);
+    CHECK(solve_frontier(graph, {.values = weights, .costs = std::vector<Weight>{1, 1}}).numerators.size() == 1);
 }
 
 // One graph, many solvers: the answer and its proof do not depend on who else is at work.
@@ -309,6 +360,8 @@ int main() {
     test_verified();
     test_flows<Weight>(8);
     test_flows<Wide>(9);
+    test_turns();
+    test_self_need();
     test_threads();
     test_limits();
     return check::finish("closure");

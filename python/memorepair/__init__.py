@@ -14,6 +14,7 @@ from memorepair._version import __version__
 from memorepair.amounts import Cost
 from memorepair.artifact import Artifact, Gap, VersionInfo
 from memorepair.barrier import Mask
+from memorepair.candidates import Candidate
 from memorepair.content import External
 from memorepair.engine import repair
 from memorepair.errors import (
@@ -68,6 +69,7 @@ from memorepair.store import open_store as open
 
 __all__ = [
     "Artifact",
+    "Candidate",
     "CapacityError",
     "CascadeTooLargeError",
     "ClosedStoreError",

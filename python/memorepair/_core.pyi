@@ -217,7 +217,8 @@ class Frontier:
         Single nodes whose parents are in come first, then nodes with up to 63 ancestors they lack. Among equals the
         node with the smaller entry of `tie_order` (one per node) goes first, else the smaller id. Never worth less
         than filling up from nothing, nor than any one node with its ancestors (up to 63), where that fits. Groups that
-        require one another count as one node. Raises InvalidAmountError below 0, InvalidGraphError when the graph has grown.
+        require one another count as one node. Raises InvalidAmountError below 0, InvalidGraphError when the graph has
+        grown.
         """
 
     def verify(self) -> bool:

@@ -24,6 +24,10 @@ _UNIT = re.compile(r"[^\W\d_][\w/%.-]{0,31}")
 _COST = re.compile(rf"\s*([0-9]{{1,40}}(?:\.[0-9]{{1,40}})?(?:[eE][+-]?[0-9]{{1,2}})?)\s*({_UNIT.pattern})\s*\Z")
 _WEIGHT = re.compile(r"\s*[0-9]{1,40}(?:\.[0-9]{1,40})?(?:[eE][+-]?[0-9]{1,2})?(?:/[0-9]{1,40})?\s*\Z")
 MAX_EXPONENT = 100
+# What has the form of a number and was refused was too long or too far from 1; the message then says so.
+_LONG = r"\s*[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
+_LONG_WEIGHT = re.compile(rf"{_LONG}(?:/[0-9]+)?\s*\Z")
+_LONG_COST = re.compile(rf"{_LONG}\s*{_UNIT.pattern}\s*\Z")
 
 
 class Cost(msgspec.Struct, frozen=True, gc=False):
@@ -86,7 +90,10 @@ def parse_cost(cost: str | Cost | None, what: str = "cost") -> Cost | None:
         return Cost(int(number) * MICRO, unit)  # "250 tokens", as most are
     match = _COST.match(cost) if isinstance(cost, str) else None
     if match is None:
-        raise InvalidAmountError(f"{what}: expected a number >= 0 and a unit, such as '250 tokens', got {brief(cost)}")
+        size = " of sensible size" if isinstance(cost, str) and _LONG_COST.match(cost) else ""
+        raise InvalidAmountError(
+            f"{what}: expected a number >= 0{size} and a unit, such as '250 tokens', got {brief(cost)}"
+        )
     number, unit = match.groups()
     micro = int(number) * MICRO if number.isdigit() and len(number) <= 12 else to_micro(Decimal(number), what)
     return Cost(micro, unit)
@@ -100,8 +107,9 @@ def parse_cost_weight(cost_weight: object) -> Fraction:
         )
     if isinstance(cost_weight, str):
         if not _WEIGHT.match(cost_weight):
+            size = " of sensible size" if _LONG_WEIGHT.match(cost_weight) else ""
             raise InvalidAmountError(
-                f"cost_weight: expected a number >= 0 such as '0.3' or '3/10', got {brief(cost_weight)}"
+                f"cost_weight: expected a number >= 0{size} such as '0.3' or '3/10', got {brief(cost_weight)}"
             )
         try:
             cost_weight = Fraction(cost_weight)
@@ -124,3 +132,13 @@ def shown(micro: int) -> str:
     """Micro-units as a short decimal."""
     text = f"{micro // MICRO}.{micro % MICRO:06d}".rstrip("0")
     return text.rstrip(".")
+
+
+def share(part: int, whole: int) -> str:
+    """A share with two decimals; what is neither nothing nor all is not printed as if it were."""
+    if not whole:
+        return "-"
+    text = f"{float(Fraction(part, whole)):.2f}"
+    if text == "1.00" and part < whole:
+        return "<1.00"
+    return ">0.00" if text == "0.00" and part else text

@@ -82,7 +82,7 @@ class Gap(msgspec.Struct, frozen=True):
     state: str  # withdrawn | expired | erased | unknown
     reason: str
     events: tuple[str, ...] = ()
-    fate: str | None = None  # what the last repair decided: "not worth it", "failed", ...
+    fate: str | None = None  # what the last repair decided: "not worth it", "left out", "failed", ...
     retained: tuple[str, ...] = ()  # parent keys that are visible
     token: str = ""
 

@@ -40,7 +40,14 @@ class Inputs(msgspec.Struct, frozen=True, gc=False):
 
 
 class Candidate(msgspec.Struct, frozen=True):
-    """One held key. `needs` are candidate keys that must be selected with it, `waits_for` those it runs after."""
+    """
+    One held key, as a schedule function is given it.
+
+    For a schedule: `key`; `mode`, how it would be rebuilt; `needs`, the candidate keys that must be selected with it;
+    `row.cost`, its recorded cost in micro-units (1_000_000 is 1) of `row.unit`, both None when none is recorded;
+    `row.kind`; `row.weight`, its weight in micro-units; `use.reads`, how often it was read. `waits_for` are the
+    candidate keys that it runs after; what cannot be executed (`is_executable`, `reason`) counts for nothing.
+    """
 
     key: str
     row: VersionRow

@@ -24,7 +24,7 @@ from memorepair.candidates import Inputs, trace_inputs
 from memorepair.content import decode
 from memorepair.errors import InvalidRequestError, MemorepairError, OperatorError, PlanError, StoreError
 from memorepair.execution import Made, fresh, judge, run_operator
-from memorepair.planner import Plan, PlanItem
+from memorepair.planner import Plan, PlanItem, checked_store
 from memorepair.protocol import AttemptRow, FateRow, StageRow, VersionRow, pack_ids
 from memorepair.publish import owns, publish
 from memorepair.report import Outcome, Report
@@ -54,6 +54,11 @@ def repair(
     """
     if publish not in ("ready", "at_end"):
         raise InvalidRequestError(f"publish: expected 'ready' or 'at_end', got {publish!r}")
+    checked_store(store)
+    if not isinstance(plan, Plan):
+        raise InvalidRequestError(f"plan: expected a Plan from mr.plan(), got {type(plan).__name__}")
+    if not isinstance(rules, Rules):
+        raise InvalidRequestError(f"rules: expected Rules, got {type(rules).__name__}")
     if plan.certificate != "verified":
         raise PlanError("repair: the plan's certificate is not verified; make it with memorepair.plan")
     with store._reading() as view:

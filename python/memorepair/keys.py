@@ -8,9 +8,9 @@ so two spellings of one glyph can never become two artifacts, and no text can re
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
-from memorepair.errors import InvalidKeyError, InvalidRequestError
+from memorepair.errors import InvalidKeyError, InvalidRequestError, UnknownKeyError
 
 MAX_NAME_BYTES = 512
 MAX_TITLE_BYTES = 4096
@@ -30,6 +30,20 @@ def checked_name(text: object, what: str = "key") -> str:
     if not 1 <= size <= MAX_NAME_BYTES:
         raise InvalidKeyError(f"{what}: expected 1 to {MAX_NAME_BYTES} UTF-8 bytes, got {size}; shorten or hash it")
     return text
+
+
+def checked_keys(keys: object, what: str = "keys") -> list[str]:
+    """Return several keys as a list; one text is refused, which would be read letter by letter."""
+    if isinstance(keys, str):
+        raise InvalidRequestError(f"{what}: expected several keys such as [{keys!r:.80}], got the text {keys!r:.80}")
+    if not isinstance(keys, Iterable):
+        raise InvalidRequestError(f"{what}: expected several keys such as ['summary/refunds'], got {keys!r:.80}")
+    return [checked_name(key) for key in keys]
+
+
+def not_among(key: object, number: int, where: str) -> UnknownKeyError:
+    """The error for a key that a plan or report does not hold."""
+    return UnknownKeyError(f"{key!r:.80} is not among the {number} candidate{'s' * (number != 1)} of this {where}")
 
 
 def checked_title(text: object) -> str | None:

@@ -10,35 +10,38 @@ Source: MemoRepair phases 2 and 3; docs/SEMANTICS.md section 4, invariant I14.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable
+import operator
+from collections.abc import Callable, Iterable, Iterator
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from itertools import accumulate
 from math import ceil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, SupportsIndex
 
 import msgspec
 
-from memorepair.amounts import MICRO, Cost, brief, parse_cost, parse_cost_weight, shown
+from memorepair.amounts import MICRO, Cost, brief, parse_cost, parse_cost_weight, share, shown
 from memorepair.candidates import Candidate, find_candidates, graph_of
 from memorepair.errors import InvalidRequestError, MixedUnitsError
 from memorepair.events import Event
-from memorepair.keys import checked_name, escaped
+from memorepair.keys import checked_keys, checked_name, escaped, not_among
 from memorepair.rules import Rules
 from memorepair.schedule import Priced, ScheduleFunction, cost_base, price
 from memorepair.selection import MAX_PACKAGE, NEVER, Problem, Selection, select_at, select_within, solve_frontier
+from memorepair.store import Store
 
 if TYPE_CHECKING:
     from memorepair.scope import View
-    from memorepair.store import Store
 
 
 class PlanItem(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """
-    One candidate. `decision`: selected, fill (added to use up a budget), not worth it, removed or blocked.
+    One candidate. `decision`: selected, fill (added to use up a budget), not worth it, left out (of a plan within a
+    budget), removed or blocked.
 
-    Amounts are integers of micro-units: 1_000_000 is 1. `recorded_cost` is in the plan's unit, a missing one counts as
-    the mean. `cost` is the schedule's, rounded; within a budget it is the recorded one. `needs`: the required parents
+    Amounts are integers of micro-units: 1_000_000 is 1. `recorded_cost` is in the plan's unit; without
+    `has_recorded_cost` there is none, and the mean stands for it. `cost` is the schedule's, rounded; within a budget it
+    is the recorded one. `needs`: the required parents
     among the candidates, and optional ones where nothing else is left to rebuild from; `waits_for`: these and all other
     parents among the candidates. `blocked_by`: required parents that cannot be repaired.
     """
@@ -51,6 +54,7 @@ class PlanItem(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     value: int
     cost: int
     recorded_cost: int
+    has_recorded_cost: bool
     decision: str
     reason: str
     needs: tuple[str, ...]
@@ -66,15 +70,22 @@ class PlanItem(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     @property
     def is_executable(self) -> bool:
         """Whether it could be rebuilt at all."""
-        return self.decision in ("selected", "fill", "not worth it")
+        return self.decision in ("selected", "fill", "not worth it", "left out")
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """
-    A choice over the candidates of one event, or of all; made by `memorepair.plan`.
+    A choice over the candidates of one event, or of all; made by `memorepair.plan`. Iterating gives the items.
 
     `certificate` covers the items that are "selected" and the bound; what a budget is filled up with (`fill`) is not
     certified. Amounts that are text are exact fractions of whole units, amounts that are integers are micro-units.
+    `cost_weight`: lambda, in the schedule's costs; None with a budget. `mean_cost`: what the schedule divides recorded
+    costs by; None when it does not. `unit`: of recorded costs; "" when none is recorded.
+    `budget_weight`: with a budget, the least value per recorded unit that gives the certified choice; "infinite" for
+    what is free.
+    `objective`: the sum of value - lambda x cost over the certified choice; with a budget, of value - budget_weight x
+    cost, and the value alone of what is free. `bound`: with a budget, no selection within it is worth more.
+    `order`: every candidate's key, each after those it waits for. `items` are sorted by key.
     """
 
     event_id: str | None
@@ -82,16 +93,15 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     scope: str
     epoch: int
     schedule: str
-    cost_weight: str | None  # lambda, in the schedule's costs; None with a budget
-    mean_cost: str | None  # what the schedule divides recorded costs by; None when it does not
-    unit: str  # of recorded costs; "" when none is recorded
+    cost_weight: str | None
+    mean_cost: str | None
+    unit: str
     budget: str | None
-    # With a budget: the least value per recorded unit that gives the certified choice; "infinite" for what is free.
     budget_weight: str | None
     items: tuple[PlanItem, ...]
     order: tuple[str, ...]
-    objective: str  # sum of value - lambda x cost over the certified choice; with a budget, of budget_weight x cost
-    bound: str | None  # with a budget: no selection within it is worth more
+    objective: str
+    bound: str | None
     certificate: str
     warnings: tuple[str, ...]
 
@@ -130,7 +140,14 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         for item in self.items:
             if item.key == key:
                 return item
-        raise KeyError(key)
+        raise not_among(key, len(self.items), "plan")
+
+    def __iter__(self) -> Iterator[PlanItem]:
+        return iter(self.items)
+
+    def __contains__(self, what: object) -> bool:
+        """Whether a key, or an item, is among the candidates."""
+        return any(what in (item.key, item) for item in self.items)
 
     def __str__(self) -> str:
         num_selected, num_fill = len(self.selected), len(self.fill)
@@ -146,12 +163,18 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         lines += [f"  warning: {warning}" for warning in self.warnings]
         # What no certificate covers comes first, so that no cut hides it.
         for item in sorted(self.items, key=lambda item: item.decision != "fill")[:50]:
-            numbers = f"value {shown(item.value)} cost {shown(item.cost)}"
+            numbers = f"value {shown(item.value)} cost {self._told_cost(item)}"
             why = f" ({escaped(item.reason)})" if item.reason else ""
             lines.append(f"  {item.decision:12} {item.mode:9} {escaped(item.key)}  {numbers}{why}")
         if len(self.items) > 50:
             lines.append(f"  ... and {len(self.items) - 50} more")
         return "\n".join(lines)
+
+    def _told_cost(self, item: PlanItem) -> str:
+        """An item's cost for people: with its unit where it is the recorded one, with ~ where a mean stands for it."""
+        rests_on_records = self.budget is not None or self.mean_cost is not None
+        mark = "~" if rests_on_records and not item.has_recorded_cost else ""
+        return f"{mark}{shown(item.cost)}" + (f" {self.unit}" if self.budget is not None else "")
 
 
 def plan(
@@ -172,7 +195,9 @@ def plan(
     weight, an upper limit such as "5000 tokens" in the unit of the recorded costs. The plan is then a point of
     the frontier within it, certified, and a greedy fill; it may miss the best selection within the budget, and `bound`
     says by how much at most. `schedule`: "normalised", or a function from a Candidate to (value, cost), each a number
-    >= 0, rounded to micro-units; docs/SEMANTICS.md has an example. `keys`: only these and their required parents.
+    >= 0, rounded to micro-units. It may read the candidate's `key`, `mode`, `needs`, `row.cost` (micro-units or None),
+    `row.unit`, `row.kind`, `row.weight` and `use.reads`; docs/SEMANTICS.md has an example. `keys`: several keys; only
+    these and their required parents.
     Raises InvalidRequestError, UnknownKeyError, InvalidAmountError, MixedUnitsError, WeightOverflowError, PlanError.
     Source: MemoRepair Theorem 1.
     """
@@ -190,6 +215,7 @@ class _Question(msgspec.Struct, frozen=True):
     event_id: str | None
     candidates: list[Candidate]
     priced: Priced
+    warnings: tuple[str, ...]  # what a choice over these should know
 
     def problem(self, costs: tuple[int, ...]) -> Problem:
         """The same as numbers: node k is the k-th candidate, in the order of keys."""
@@ -206,14 +232,44 @@ def _ask(
     keys: Iterable[str] | None,
     schedule: str | ScheduleFunction,
 ) -> _Question:
+    checked_store(store)
+    if not (event is None or isinstance(event, (Event, str))):
+        raise InvalidRequestError(f"event: expected an Event or its id, or None for all, got {brief(event)}")
     event_id = event.event_id if isinstance(event, Event) else None if event is None else checked_name(event, "event")
+    names = None if keys is None else checked_keys(keys)
     if not isinstance(rules, Rules):
         raise InvalidRequestError(f"rules: expected Rules, got {type(rules).__name__}")
     with store._reading() as view:
-        candidates = find_candidates(view, event_id, keys, rules)
+        candidates = find_candidates(view, event_id, names, rules)
         base = cost_base(view, candidates)
     # The schedule is user code: it runs when the read is over.
-    return _Question(view, event_id, candidates, price(candidates, base, schedule))
+    priced = price(candidates, base, schedule)
+    if candidates:
+        return _Question(view, event_id, candidates, priced, _unrecorded(candidates, priced))
+    what = "nothing" if event_id is None and names is None else "nothing of what was asked for"
+    return _Question(view, event_id, candidates, priced, (f"{what} is held",))
+
+
+def checked_store(store: object) -> None:
+    """Raise InvalidRequestError unless `store` is a Store."""
+    if not isinstance(store, Store):
+        kind = type(store).__name__
+        hint = "; pass the store itself, in asyncio.to_thread" if kind == "AsyncStore" else ""
+        raise InvalidRequestError(f"store: expected a Store from mr.open(), got {kind}{hint}")
+
+
+def _unrecorded(candidates: list[Candidate], priced: Priced) -> tuple[str, ...]:
+    """The warning that a mean stands for costs that nobody recorded; where none is recorded, none is claimed."""
+    able = [node for node, candidate in enumerate(candidates) if candidate.is_executable]
+    missing = [node for node in able if candidates[node].row.cost is None]
+    if not missing or not priced.unit:
+        return ()
+    have = "has" if len(missing) == 1 else "have"
+    mean = Cost(priced.recorded[missing[0]], priced.unit)
+    return (
+        f"{len(missing)} of {len(able)} candidates that can be rebuilt {have} no recorded cost; "
+        f"counted as the mean, {mean}",
+    )
 
 
 def _decide(question: _Question, cost_weight: Fraction | None, budget: Cost | None) -> Plan:
@@ -227,7 +283,8 @@ def _decide(question: _Question, cost_weight: Fraction | None, budget: Cost | No
         # A budget is in the recorded unit, so the recorded costs are what counts.
         problem, costs = question.problem(priced.recorded), priced.recorded
         selection = select_within(problem, budget.micro)
-    idle = _why_idle(problem, selection, budget)
+    unrecorded = frozenset(node for node, candidate in enumerate(candidates) if candidate.row.cost is None)
+    idle = _why_idle(problem, selection, budget, unrecorded)
     items = tuple(
         _item(candidate, node, priced, costs[node], selection, idle) for node, candidate in enumerate(candidates)
     )
@@ -252,7 +309,7 @@ def _decide(question: _Question, cost_weight: Fraction | None, budget: Cost | No
         objective=str(certified / MICRO),
         bound=None if selection.bound is None else str(selection.bound / MICRO),
         certificate="verified",
-        warnings=_warnings(items, budget),
+        warnings=question.warnings + _warnings(items, budget),
     )
 
 
@@ -265,24 +322,31 @@ def _check_budget(budget: Cost, priced: Priced, candidates: list[Candidate]) -> 
         raise MixedUnitsError(f"budget: expected {priced.unit!r}, the unit of the recorded costs, got {budget.unit!r}")
 
 
-def _why_idle(problem: Problem, selection: Selection, budget: Cost | None) -> Callable[[int], str]:
-    """Return what tells of a node that could be rebuilt why it was not taken."""
+def _why_idle(
+    problem: Problem, selection: Selection, budget: Cost | None, unrecorded: frozenset[int]
+) -> Callable[[int], tuple[str, str]]:
+    """Return what tells of a node that could be rebuilt that it was not taken, and why."""
     if budget is None:
-        return lambda node: "its value is at most cost_weight x cost, with the required parents it lacks"
+        why_not = "its value is at most cost_weight x cost, with the required parents it lacks"
+        return lambda node: ("not worth it", why_not)
     left = budget.micro - problem.cost(selection.taken)
     beyond = f"more than the {Cost(left, budget.unit)} that are left of the budget"
 
-    def why(node: int) -> str:
+    def why(node: int) -> tuple[str, str]:
         if not problem.values[node]:
-            return "it is worth nothing, and nothing selected needs it"
-        if problem.costs[node] > left:
-            return f"it costs {Cost(problem.costs[node], budget.unit)}, {beyond}"
+            return "not worth it", "it is worth nothing, and nothing selected needs it"
+        cost = Cost(problem.costs[node], budget.unit)
+        if cost.micro > left:
+            costs = f"is taken to cost {cost} (mean; none recorded)" if node in unrecorded else f"costs {cost}"
+            return "left out", f"it {costs}, {beyond}"
         package, is_whole = _package(problem, selection.taken, node)
-        cost = problem.cost(package)
-        if cost <= left:
-            return "it lacks more required parents than a fill brings along"
-        whole = f"{'' if is_whole else 'at least '}{Cost(cost, budget.unit)}"
-        return f"with the required parents it lacks it costs {whole}, {beyond}"
+        cost = Cost(problem.cost(package), budget.unit)
+        if cost.micro <= left:
+            too_many = "it lacks more required parents than a fill brings along"
+            return "left out", "the fill, which is greedy, ended before it" if is_whole else too_many
+        whole = f"{'' if is_whole else 'at least '}{cost}"
+        costs = f"is taken to cost {whole} (mean where none recorded)" if package & unrecorded else f"costs {whole}"
+        return "left out", f"with the required parents it lacks it {costs}, {beyond}"
 
     return why
 
@@ -301,26 +365,32 @@ def _package(problem: Problem, taken: frozenset[int], node: int) -> tuple[frozen
 
 
 def _item(
-    candidate: Candidate, node: int, priced: Priced, cost: int, selection: Selection, idle: Callable[[int], str]
+    candidate: Candidate,
+    node: int,
+    priced: Priced,
+    cost: int,
+    selection: Selection,
+    idle: Callable[[int], tuple[str, str]],
 ) -> PlanItem:
     if node in selection.certified:
         decision, reason = "selected", ""
     elif node in selection.taken:
         decision, reason = "fill", "fits in what the frontier point leaves of the budget"
     elif candidate.is_executable:
-        decision, reason = "not worth it", idle(node)
+        decision, reason = idle(node)
     else:
         decision, reason = ("removed" if candidate.mode == "remove" else "blocked"), candidate.reason
-    operator = candidate.operator
+    made_by = candidate.operator
     return PlanItem(
         key=candidate.key,
         head=candidate.row.version,
         kind=candidate.row.kind,
         mode=candidate.mode,
-        operator=f"{operator.name}@{operator.version}" if operator else candidate.row.operator,
+        operator=f"{made_by.name}@{made_by.version}" if made_by else candidate.row.operator,
         value=priced.values[node],
         cost=cost,
         recorded_cost=priced.recorded[node],
+        has_recorded_cost=candidate.row.cost is not None,
         decision=decision,
         reason=reason,
         needs=candidate.needs,
@@ -367,49 +437,56 @@ class TradeOff(msgspec.Struct, frozen=True, kw_only=True):
     Every choice that a plan could make, from what is free to what is worth anything; made by `memorepair.frontier`.
 
     `points[0]` holds what is free, and each point holds the one before it; `points[-1]` is the choice at cost weight 0.
+    `cost_weight` is the schedule's own: what `plan` takes when none is given. `unit`: of recorded costs; "" when none
+    is recorded. `repair_all`: everything that can be rebuilt. `keys`: the candidates, sorted. `enters`: for each of
+    `keys`, the index of the first point that selects it; None for never.
     """
 
     event_id: str | None
     scope: str
     epoch: int
     schedule: str
-    cost_weight: Fraction  # the schedule's own: what `plan` takes when none is given
-    unit: str  # of recorded costs; "" when none is recorded
+    cost_weight: Fraction
+    unit: str
     points: tuple[TradeOffPoint, ...]
-    repair_all: TradeOffPoint  # everything that can be rebuilt
-    keys: tuple[str, ...]  # the candidates
-    enters: tuple[int | None, ...]  # by key, the first point that selects it; None for never
+    repair_all: TradeOffPoint
+    keys: tuple[str, ...]
+    enters: tuple[int | None, ...]
     certificate: str
+    warnings: tuple[str, ...]
 
     def at(self, cost_weight: int | str | Fraction) -> int:
         """Return the index of the point that a cost weight gives. Raises InvalidAmountError."""
         weight = parse_cost_weight(cost_weight)
         return next(index for index, point in enumerate(self.points) if (point.cost_weight or 0) <= weight)
 
-    def selected(self, point: int) -> tuple[str, ...]:
+    def selected(self, point: SupportsIndex) -> tuple[str, ...]:
         """Keys that `points[point]` selects, sorted. Raises InvalidRequestError for another index."""
-        if not _is_int(point) or not 0 <= point < len(self.points):
+        index = _whole_number(point)
+        if index is None or not 0 <= index < len(self.points):
             raise InvalidRequestError(
                 f"point: expected an int from 0 to {len(self.points) - 1}, got {brief(point)}; see .points"
             )
         return tuple(
-            key for key, enters in zip(self.keys, self.enters, strict=True) if enters is not None and enters <= point
+            key for key, enters in zip(self.keys, self.enters, strict=True) if enters is not None and enters <= index
         )
 
-    def table(self, max_points: int = 20) -> str:
+    def table(self, max_points: SupportsIndex = 20) -> str:
         """
         The trade-off for people: at most `max_points` points (2 or more), evenly spread by number of points, and with
         them, marked, the one at the schedule's own cost weight. Raises InvalidRequestError for another `max_points`.
         """
-        if not _is_int(max_points) or max_points < 2:
+        most = _whole_number(max_points)
+        if most is None or most < 2:
             raise InvalidRequestError(f"max_points: expected an int of 2 or more, got {brief(max_points)}")
-        whole, last, rows = self.repair_all, len(self.points) - 1, min(max_points, len(self.points))
+        whole, last, rows = self.repair_all, len(self.points) - 1, min(most, len(self.points))
         own = self.at(self.cost_weight)
         costs = [point.recorded_cost if self.unit else point.cost for point in self.points]
         whole_cost = whole.recorded_cost if self.unit else whole.cost
         counts = f"{whole.selected} of {len(self.keys)} candidates can be rebuilt"
         amounts = f"value {shown(whole.value)}, cost {shown(whole_cost)} {self.unit}".rstrip()
         lines = [f"frontier by {escaped(self.schedule)}: {counts}, {amounts}; certificate {self.certificate}"]
+        lines += [f"  warning: {warning}" for warning in self.warnings]
         lines.append(f"  * is the choice at {self.cost_weight}, the schedule's own cost weight")
         if rows <= last:
             lines.append(f"  {rows} of {last + 1} points, evenly spread by number of points")
@@ -417,7 +494,7 @@ class TradeOff(msgspec.Struct, frozen=True, kw_only=True):
         indices = sorted({own, *(step * last // max(rows - 1, 1) for step in range(rows))})
         for index in indices:
             point, cost = self.points[index], costs[index]
-            shares = _share(point.value, whole.value), _share(cost, whole_cost)
+            shares = share(point.value, whole.value), share(cost, whole_cost)
             weight = _weight_for(self.points, index)
             cells.append((weight, str(point.selected), shown(point.value), shares[0], shown(cost), shares[1]))
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
@@ -465,6 +542,7 @@ def frontier(
         keys=tuple(candidate.key for candidate in candidates),
         enters=enters,
         certificate="verified",
+        warnings=question.warnings,
     )
 
 
@@ -477,12 +555,12 @@ def _by_point(enters: tuple[int | None, ...], amounts: tuple[int, ...], num_poin
     return list(accumulate(added))
 
 
-def _is_int(number: object) -> bool:
-    return isinstance(number, int) and not isinstance(number, bool)
-
-
-def _share(part: int, whole: int) -> str:
-    return f"{float(Fraction(part, whole)):.2f}" if whole else "-"
+def _whole_number(number: SupportsIndex) -> int | None:
+    """Any kind of integer, numpy's too, as an int; None for what is none, and for a bool."""
+    try:
+        return None if isinstance(number, bool) else operator.index(number)
+    except TypeError:
+        return None
 
 
 def _weight_for(points: tuple[TradeOffPoint, ...], index: int) -> str:

@@ -6,14 +6,14 @@ Contract: a frozen value; prints well in a terminal and converts to JSON.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from memorepair.amounts import Cost
-from memorepair.keys import escaped
+from memorepair.amounts import Cost, share
+from memorepair.keys import escaped, not_among
 
 if TYPE_CHECKING:
     from memorepair.planner import Plan
@@ -23,8 +23,8 @@ SHOWN_ROWS = 50
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """
-    What became of one candidate. `fate`: published, failed, blocked, removed, not worth it, or stalled (an event or
-    another engine came between; plan again).
+    What became of one candidate. `fate`: published, failed, blocked, removed, not worth it, left out (of a plan within
+    a budget), or stalled (an event or another engine came between; plan again).
     """
 
     key: str
@@ -41,7 +41,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """What a repair did. `report["key"].fate` tells one artifact's story."""
+    """What a repair did. `report["key"].fate` tells one artifact's story; iterating gives the outcomes, by key."""
 
     event_id: str | None
     cost_weight: str | None  # None with a budget
@@ -107,7 +107,16 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(kind for kind, names in self.validators.items() if kind in kinds and not names)
 
     def __getitem__(self, key: str) -> Outcome:
+        if key not in self.outcomes:
+            raise not_among(key, len(self.outcomes), "report")
         return self.outcomes[key]
+
+    def __iter__(self) -> Iterator[Outcome]:
+        return iter(self.outcomes.values())
+
+    def __contains__(self, what: object) -> bool:
+        """Whether a key, or an outcome, is among the candidates."""
+        return any(what in (key, outcome) for key, outcome in self.outcomes.items())
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as plain JSON types, summary first."""
@@ -121,7 +130,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         return summary | rest | costs
 
     def __str__(self) -> str:
-        ratio = "" if self.cost_ratio is None else f", planned cost {self.cost_ratio:.2f} of all"
+        whole = self.repair_all_cost.micro
+        ratio = f", planned cost {share(self.planned_cost.micro, whole)} of all" if whole else ""
         filled, covers = "", ""
         if self.budget is not None:
             filled = f", {self.filled} filled in"

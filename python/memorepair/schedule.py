@@ -85,7 +85,11 @@ def price(candidates: list[Candidate], base: CostBase, schedule: str | ScheduleF
 
 
 def _pair(schedule: ScheduleFunction, candidate: Candidate) -> tuple[int, int]:
-    pair = schedule(candidate)
+    try:
+        pair = schedule(candidate)
+    except Exception as error:
+        error.add_note(f"schedule, at key {candidate.key!r}")
+        raise
     if not isinstance(pair, tuple) or len(pair) != 2:
         raise InvalidRequestError(f"schedule: expected (value, cost) for {candidate.key!r}, got {pair!r:.80}")
     return to_micro(pair[0], f"value of {candidate.key!r}"), to_micro(pair[1], f"cost of {candidate.key!r}")

@@ -9,19 +9,42 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import click
 import msgspec
 
+from memorepair.artifact import FORMS, KINDS
 from memorepair.cli.command import options
-from memorepair.errors import InvalidContentError, InvalidRequestError, UnknownKeyError, WithdrawnError
+from memorepair.errors import (
+    InvalidAmountError,
+    InvalidContentError,
+    InvalidRequestError,
+    UnknownKeyError,
+    WithdrawnError,
+)
 from memorepair.keys import escaped
 from memorepair.rules import Rules
 from memorepair.selector import Selector, where
 from memorepair.store import Store
 
 _PATH = click.Path(exists=True, dir_okay=False, allow_dash=True)
+KIND = click.Choice(KINDS)
+FORM = click.Choice(sorted({form for forms in FORMS.values() for form in forms}))
+
+
+def amount(parse: Callable[[Any], Any]) -> Callable[[click.Context, click.Parameter, Any], Any]:
+    """A click callback that reads an option with the library's parser; what it refuses is wrong usage."""
+
+    def read(context: click.Context, option: click.Parameter, text: str | None) -> Any:
+        try:
+            return None if text is None else parse(text)
+        except InvalidAmountError as error:
+            # The library names its argument first; click names the option.
+            raise click.BadParameter(escaped(str(error).partition(": ")[2]), context, option) from None
+
+    return read
 
 
 # -- content -----------------------------------------------------------------------------------------------------------
@@ -100,7 +123,7 @@ def read_replacements(
 
 selector_options = options(
     click.option("--label", "labels", multiple=True, metavar="K=V", help="Only with this label (repeatable)."),
-    click.option("--kind", help="Only record, cache, summary or skill."),
+    click.option("--kind", type=KIND, help="Only this kind."),
     click.option("--prefix", default="", help="Only keys that begin so."),
     click.option("--operator", help='Only made by this operator, "name" or "name@version".'),
     click.option("--namespace", help="Only in this namespace."),

@@ -8,8 +8,12 @@ from typing import Any
 import click
 
 from memorepair import reading
+from memorepair.amounts import parse_cost
 from memorepair.artifact import Artifact, VersionInfo, info_fields
 from memorepair.cli.arguments import (
+    FORM,
+    KIND,
+    amount,
     content_options,
     find_version,
     read_content,
@@ -29,7 +33,7 @@ from memorepair.selector import Selector
 from memorepair.store import Store, open_store
 
 _birth = (
-    click.option("--form", help="interface, tool_output, embedding, neural, prompt or chain."),
+    click.option("--form", type=FORM, help="What it is more closely; which forms there are depends on the kind."),
     click.option("--title", help="A name for people."),
     click.option("--label", "labels", multiple=True, metavar="K=V", help="A label (repeatable)."),
     click.option("--namespace", default="", help="A namespace inside the scope."),
@@ -102,11 +106,11 @@ def put(
     click.argument("key"),
     click.argument("content", required=False),
     content_options,
-    click.option("--kind", required=True, help="cache, summary, skill or record."),
+    click.option("--kind", type=KIND, required=True, help="What it is."),
     click.option("--parent", "parents", multiple=True, metavar="KEY[@VERSION]", help="What it was made from."),
     click.option("--optional", multiple=True, metavar="KEY[@VERSION]", help="An input that a rebuild may do without."),
     click.option("--operator", help='What made it, "name@version".'),
-    click.option("--cost", help='What it took, such as "250 tokens".'),
+    click.option("--cost", callback=amount(parse_cost), help='What it took, such as "250 tokens".'),
     *_birth,
     click.option("--stale", type=click.Choice(["reject", "withdraw"]), default="reject", show_default=True,
                  help="When a parent is withdrawn: refuse, or keep the result for the next repair."),

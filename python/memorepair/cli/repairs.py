@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from memorepair.cli.arguments import load_rules, rules_option
+from memorepair.amounts import parse_cost, parse_cost_weight
+from memorepair.cli.arguments import amount, load_rules, rules_option
 from memorepair.cli.command import Session, command, plain
 from memorepair.engine import repair as run_repair
 from memorepair.planner import frontier as solve_frontier
@@ -18,16 +19,22 @@ _choice = (
     rules_option,
     _event,
     click.option(
-        "--cost-weight", help="How much cost counts against value, such as 3/10; the schedule's own otherwise."
+        "--cost-weight", callback=amount(parse_cost_weight),
+        help="How much cost counts against value, such as 3/10; the schedule's own otherwise.",
     ),
     click.option(
-        "--budget",
+        "--budget", callback=amount(parse_cost),
         help='Instead: an upper limit such as "5000 tokens", in the unit of the recorded costs, and only when costs '
         "are recorded. 'memorepair plan --help' tells what is exact then.",
     ),
     _keys,
-)
+)  # fmt: skip
 UNDONE = ("failed", "blocked", "stalled")
+
+
+def _check_choice(choice: dict[str, Any]) -> None:
+    if choice["cost_weight"] is not None and choice["budget"] is not None:
+        raise click.UsageError("Give --cost-weight or --budget, not both.")
 
 
 @command("plan", *_choice)
@@ -38,6 +45,7 @@ def plan(session: Session, rules_name: str, event: str | None, keys: tuple[str, 
     frontier that fits, certified, and a greedy fill, which is not: it may miss the best selection within it, and says
     by how much at most.
     """
+    _check_choice(choice)
     rules = load_rules(rules_name)
     with session.open() as store:
         chosen = make_plan(store, event, rules, keys=keys or None, **choice)
@@ -85,6 +93,7 @@ def repair(
 
     Exit code 1 when a selected artifact failed, was blocked or stalled; it stays withdrawn.
     """
+    _check_choice(choice)
     rules = load_rules(rules_name)
     with session.open() as store, session.progress("planning") as tell:
         chosen = make_plan(store, event, rules, keys=keys or None, **choice)
